@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+//! Atomic segments (`struct mlx5_wqe_atomic_seg`, `struct mlx5_wqe_masked_atomic_seg`).
+//!
+//! They stand between the remote address segment and the data segment that receives the old value.
+
+use super::be;
+
+/// Bytes of the plain segment.
+pub const SIZE: usize = 16;
+
+/// Bytes of the masked segment.
+pub const MASKED_SIZE: usize = 32;
+
+/// Operands of compare-and-swap and fetch-and-add, numbers in host order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Atomic {
+    /// New value of compare-and-swap, addend of fetch-and-add.
+    pub swap_add: u64,
+    /// Expected value of compare-and-swap; unused (0) by fetch-and-add.
+    pub compare: u64,
+}
+
+impl Atomic {
+    /// The bytes as they stand in the ring.
+    #[inline(always)]
+    pub fn encode(&self) -> [u8; SIZE] {
+        let mut b = [0; SIZE];
+        be::put64(&mut b, 0, self.swap_add);
+        be::put64(&mut b, 8, self.compare);
+        b
+    }
+
+    /// Reads any 16 bytes.
+    #[inline(always)]
+    pub const fn decode(b: &[u8; SIZE]) -> Atomic {
+        Atomic {
+            swap_add: be::get64(b, 0),
+            compare: be::get64(b, 8),
+        }
+    }
+}
+
+/// Operands of the masked atomics, numbers in host order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaskedAtomic {
+    /// New value of compare-and-swap, addend of fetch-and-add.
+    pub swap_add: u64,
+    /// Expected value of compare-and-swap.
+    pub compare: u64,
+    /// Bits that compare-and-swap replaces. For fetch-and-add: the top bit of each field, over which no
+    /// carry passes.
+    pub swap_add_mask: u64,
+    /// Bits that compare-and-swap compares.
+    pub compare_mask: u64,
+}
+
+impl MaskedAtomic {
+    /// The bytes as they stand in the ring.
+    #[inline(always)]
+    pub fn encode(&self) -> [u8; MASKED_SIZE] {
+        let mut b = [0; MASKED_SIZE];
+        be::put64(&mut b, 0, self.swap_add);
+        be::put64(&mut b, 8, self.compare);
+        be::put64(&mut b, 16, self.swap_add_mask);
+        be::put64(&mut b, 24, self.compare_mask);
+        b
+    }
+
+    /// Reads any 32 bytes.
+    #[inline(always)]
+    pub const fn decode(b: &[u8; MASKED_SIZE]) -> MaskedAtomic {
+        MaskedAtomic {
+            swap_add: be::get64(b, 0),
+            compare: be::get64(b, 8),
+            swap_add_mask: be::get64(b, 16),
+            compare_mask: be::get64(b, 24),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_where_the_kernel_puts_them() {
+        let seg = Atomic {
+            swap_add: 1,
+            compare: 2,
+        };
+        assert_eq!(
+            seg.encode(),
+            [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+        );
+        assert_eq!(Atomic::decode(&seg.encode()), seg);
+
+        let seg = MaskedAtomic {
+            swap_add: 1,
+            compare: 2,
+            swap_add_mask: 3,
+            compare_mask: 4,
+        };
+        for (i, quad) in seg.encode().chunks(8).enumerate() {
+            assert_eq!(quad, (i as u64 + 1).to_be_bytes());
+        }
+        assert_eq!(MaskedAtomic::decode(&seg.encode()), seg);
+    }
+}

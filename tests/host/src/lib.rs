@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+//! The pure code of the module, from the very files that the kernel builds.
+//!
+//! Unit tests stand in those files; property and model tests, which need a crate from outside, in `tests/`.
+#![cfg_attr(not(test), no_std)]
+
+#[path = "../../../rust/mlx5_ulp/be.rs"]
+pub mod be;
+#[path = "../../../rust/mlx5_ulp/wqe/mod.rs"]
+pub mod wqe;
+
+#[path = "../../../rust/mlx5_ulp/cq"]
+pub mod cq {
+    //! Completion queue: the pure part.
+    use super::be;
+    pub mod cqe;
+    pub mod syndrome;
+}
