@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""A guest test: a script, and what its header declares.
+
+The header is the run of comment lines at the top of the script. Lines of the form
+``# key: value`` declare what the test needs:
+
+    functions     ConnectX functions, for instance ``pf,vf``; none by default
+    cpus          number of CPUs, 2 by default
+    memory        guest memory in MiB, 2048 by default
+    timeout       seconds, 60 by default
+    connectx      more arguments for the software ConnectX
+    boot          ``own`` for a test that wants a VM for itself
+    kernels       the kernel series that it runs on; all of them by default
+    dmesg-allow   regular expression of a kernel log line that is expected; may be repeated
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import re
+from pathlib import Path
+
+GUEST_TESTS = Path("/src/tests/vm/guest")
+
+_KEYS = {"functions", "cpus", "memory", "timeout", "connectx", "boot", "kernels", "dmesg-allow"}
+
+
+class HeaderError(Exception):
+    """A test's header declares something that is not known or not valid."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What a VM looks like. Tests of one shape can share a boot."""
+
+    functions: tuple[str, ...] = ()
+    cpus: int = 2
+    memory: int = 2048
+    connectx: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class GuestTest:
+    """A script to run in a guest, and what it needs there."""
+
+    name: str
+    script: Path
+    shape: Shape = Shape()
+    timeout: int = 60
+    own_boot: bool = False
+    kernels: tuple[str, ...] = ()
+    dmesg_allow: tuple[re.Pattern[str], ...] = ()
+
+    def runs_on(self, kernel: str) -> bool:
+        """Whether the test wants to run on this kernel series."""
+        return not self.kernels or kernel in self.kernels
+
+
+def split_list(value: str) -> tuple[str, ...]:
+    """Splits a list that is written with commas or spaces."""
+    return tuple(value.replace(",", " ").split())
+
+
+def parse(name: str, script: Path) -> GuestTest:
+    """Reads the header of a test's script.
+
+    Raises HeaderError, with the file's name, where the header is wrong.
+    """
+    declared: dict[str, str] = {}
+    allow: list[re.Pattern[str]] = []
+    for line in script.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        match = re.fullmatch(r"# ([a-z-]+): (.*)", line)
+        if not match or match[1] not in _KEYS:
+            continue
+        key, value = match[1], match[2].strip()
+        if key == "dmesg-allow":
+            try:
+                allow.append(re.compile(value))
+            except re.error as error:
+                raise HeaderError(f"{script}: dmesg-allow: {error}") from error
+        elif key in declared:
+            raise HeaderError(f"{script}: {key} is declared twice")
+        else:
+            declared[key] = value
+
+    def number(key: str, default: int) -> int:
+        value = declared.get(key, str(default))
+        if not value.isdigit() or int(value) == 0:
+            raise HeaderError(f"{script}: {key}: {value} is not a positive number")
+        return int(value)
+
+    if declared.get("boot", "own") != "own":
+        raise HeaderError(f"{script}: boot: only `own` can be declared")
+    return GuestTest(
+        name=name,
+        script=script,
+        shape=Shape(
+            functions=split_list(declared.get("functions", "")),
+            cpus=number("cpus", Shape.cpus),
+            memory=number("memory", Shape.memory),
+            connectx=tuple(declared.get("connectx", "").split()),
+        ),
+        timeout=number("timeout", GuestTest.timeout),
+        own_boot="boot" in declared,
+        kernels=split_list(declared.get("kernels", "")),
+        dmesg_allow=tuple(allow),
+    )
+
+
+def find(directory: Path = GUEST_TESTS, glob: str = "*") -> list[GuestTest]:
+    """All tests below `directory` whose name (``area/name``) matches `glob`, sorted."""
+    tests = []
+    for script in sorted(directory.glob("*/*.sh")):
+        name = f"{script.parent.name}/{script.stem}"
+        if script.parent.name != "lib" and fnmatch.fnmatch(name, glob):
+            tests.append(parse(name, script))
+    return tests
+
+
+def boots(tests: list[GuestTest]) -> list[list[GuestTest]]:
+    """Groups tests so that those of one shape share a boot, in a stable order."""
+    groups: dict[object, list[GuestTest]] = {}
+    for test in tests:
+        groups.setdefault(test.name if test.own_boot else test.shape, []).append(test)
+    return list(groups.values())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""QEMU's command line for a VM."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+from .guest_test import Shape
+from .kernel import Kernel
+
+
+@dataclasses.dataclass(frozen=True)
+class Paths:
+    """The files and sockets through which a VM is joined to the host."""
+
+    initramfs: Path
+    console: Path
+    kmsg: Path
+    agent: Path
+    results: Path
+    functions: list[Path]
+    connectx_control: Path | None
+
+
+def _kernel_arguments(kernel: Kernel) -> str:
+    return " ".join(
+        [
+            "console=ttyS0",
+            f"series={kernel.series}",
+            "loglevel=5",
+            "log_buf_len=8M",
+            "printk.devkmsg=on",
+            # A fault ends the VM, where it would otherwise hang until its time is over.
+            "oops=panic",
+            "panic=-1",
+            # Emulated CPUs of a busy host stand still for seconds: no fault of the guest.
+            "watchdog_thresh=60",
+            "rcupdate.rcu_cpu_stall_timeout=120",
+            "mitigations=off",
+            "net.ifnames=0",
+        ]
+    )
+
+
+def command(kernel: Kernel, shape: Shape, paths: Paths) -> list[str]:
+    """The command line: `shape` on `kernel`, emulated unless ACCEL=kvm asks otherwise."""
+    accelerator = os.environ.get("ACCEL") or "tcg"
+    if accelerator == "tcg":
+        accelerator = "tcg,thread=multi"
+    memory = shape.memory * kernel.memory_factor
+    line = [
+        "qemu-system-x86_64",
+        "-nodefaults", "-no-user-config", "-no-reboot",
+        "-display", "none",
+        "-accel", accelerator,
+        "-machine", "q35,memory-backend=ram",
+        "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
+        "-smp", str(shape.cpus),
+        "-kernel", str(kernel.image),
+        "-initrd", str(paths.initramfs),
+        "-append", _kernel_arguments(kernel),
+        "-chardev", f"file,id=console,path={paths.console}",
+        "-serial", "chardev:console",
+        "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
+        "-virtfs", f"local,path={paths.results},mount_tag=results,security_model=none",
+        "-device", "virtio-serial-pci",
+        "-chardev", f"socket,id=agent,path={paths.agent}",
+        "-device", "virtserialport,chardev=agent,name=agent",
+        "-chardev", f"file,id=kmsg,path={paths.kmsg}",
+        "-device", "virtserialport,chardev=kmsg,name=kmsg",
+    ]  # fmt: skip
+    if paths.connectx_control:
+        line += [
+            "-chardev", f"socket,id=connectx,path={paths.connectx_control}",
+            "-device", "virtserialport,chardev=connectx,name=connectx",
+        ]  # fmt: skip
+    for index, socket in enumerate(paths.functions):
+        device = {
+            "driver": "vfio-user-pci",
+            "socket": {"type": "unix", "path": str(socket)},
+            "bus": f"port{index}",
+        }
+        line += [
+            "-device", f"pcie-root-port,id=port{index},chassis={index + 1}",
+            "-device", json.dumps(device),
+        ]  # fmt: skip
+    return line

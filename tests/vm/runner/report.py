@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""Result lines for people: one per test, and a closing line."""
+
+from __future__ import annotations
+
+import sys
+
+
+class Report:
+    """Prints results as they come, and counts them."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.failed = 0
+        self.skipped = 0
+
+    def ok(self, name: str, seconds: float) -> None:
+        """A test that passed."""
+        self.passed += 1
+        self._print(f"ok {name} ({seconds:.1f} s)")
+
+    def not_ok(self, name: str, seconds: float, reason: str, log: str) -> None:
+        """A test that failed, why, and where to read more."""
+        self.failed += 1
+        reason = " ".join(reason.split())
+        self._print(f"not ok {name} ({seconds:.1f} s): {reason}; log: {log}")
+
+    def skip(self, name: str, reason: str) -> None:
+        """A test, or a group of tests, that could not be run here."""
+        self.skipped += 1
+        self._print(f"skip {name}: {reason}")
+
+    def close(self) -> bool:
+        """Prints the closing line; returns whether nothing failed."""
+        line = f"{self.passed} passed, {self.failed} failed"
+        if self.skipped:
+            line += f", {self.skipped} skipped"
+        self._print(line)
+        return self.failed == 0
+
+    @staticmethod
+    def _print(line: str) -> None:
+        print(line, flush=True)
+        sys.stdout.flush()

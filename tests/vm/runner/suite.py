@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""Runs guest tests on one kernel: groups them by shape, boots, judges, and goes on after a loss."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from . import dmesg
+from .connectx import ConnectXError
+from .guest_test import GuestTest, boots
+from .kernel import Kernel
+from .report import Report
+from .vm import STATUS_TIMEOUT, VM, Outcome, VMError
+
+LOGS = Path("/src/build/log")
+
+
+def _shown(path: Path) -> str:
+    """A path as the person outside the root tree knows it."""
+    return str(path.relative_to("/src")) if path.is_relative_to("/src") else str(path)
+
+
+def _reason(test: GuestTest, outcome: Outcome) -> str | None:
+    """Why the test failed, or None."""
+    if outcome.lost:
+        return outcome.lost
+    if outcome.status == STATUS_TIMEOUT:
+        return f"out of time ({test.timeout} s)"
+    if outcome.status:
+        lines = outcome.output.read_text(errors="replace").strip().splitlines()
+        last = f": {lines[-1][:200]}" if lines else ""
+        return f"exit status {outcome.status}{last}"
+    faults = dmesg.faults(outcome.kernel_log, test.dmesg_allow)
+    if faults:
+        return f"kernel log: {faults[0].text[:200]}"
+    return None
+
+
+class Suite:
+    """The guest tests of one kernel."""
+
+    def __init__(self, kernel: Kernel, report: Report) -> None:
+        self._kernel = kernel
+        self._report = report
+        self._logs = LOGS / kernel.series
+        self._boots = 0
+        shutil.rmtree(self._logs, ignore_errors=True)
+
+    def run(self, tests: list[GuestTest]) -> None:
+        """Runs all tests that want this kernel."""
+        for group in boots([test for test in tests if test.runs_on(self._kernel.series)]):
+            rest = group
+            while rest:
+                rest = self._boot(rest)
+
+    def _boot(self, tests: list[GuestTest]) -> list[GuestTest]:
+        """Runs tests of one shape in one VM; returns those that need another one.
+
+        A test that failed may leave the guest in any state, so the next one gets a fresh VM.
+        """
+        self._boots += 1
+        logs = self._logs / f"boot{self._boots}"
+        try:
+            with VM(self._kernel, tests[0].shape, logs) as vm:
+                faults = dmesg.faults(vm.boot_log(), ())
+                if faults:
+                    raise VMError(f"kernel log at boot: {faults[0].text[:200]}")
+                for done, test in enumerate(tests, 1):
+                    if not self._run_one(vm, test):
+                        return tests[done:]
+        except (VMError, ConnectXError) as error:
+            self._report.not_ok(self._name(tests[0]), 0, str(error), _shown(logs))
+            return tests[1:]
+        return []
+
+    def _run_one(self, vm: VM, test: GuestTest) -> bool:
+        identifier = test.name.replace("/", "-")
+        outcome = vm.run(identifier, test.script, test.timeout)
+        folder = outcome.output.parent
+        folder.mkdir(exist_ok=True)
+        (folder / "dmesg").write_text("".join(f"{line}\n" for line in outcome.kernel_log))
+        if outcome.lost:
+            (folder / "console").write_text(vm.console_tail() + "\n")
+        reason = _reason(test, outcome)
+        if reason:
+            self._report.not_ok(self._name(test), outcome.seconds, reason, _shown(folder))
+            return False
+        self._report.ok(self._name(test), outcome.seconds)
+        return True
+
+    def _name(self, test: GuestTest) -> str:
+        return f"{self._kernel.series}/{test.name}"
