@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Commands: what firmware executes for the driver.
+//!
+//! `queue` takes commands from the command queue in guest memory; [`execute`] checks the
+//! lengths, looks up the opcode and calls the handler. Handlers stand in one file per object, and
+//! each file lists its commands in a `COMMANDS` table.
+
+pub mod cq;
+pub mod mailbox;
+pub mod mkey;
+pub mod qp;
+pub mod srq;
+mod status;
+
+pub use mailbox::{Input, OutputBox};
+pub use status::{bad_param, CmdError, CmdResult, Status};
+
+use crate::field;
+use crate::hca::Hca;
+
+/// Executes one command. The header of the output is written by the caller.
+pub type Handler = fn(&mut Hca, Input<'_>, &mut OutputBox) -> CmdResult;
+
+/// One command that the device knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// Opcode (`MLX5_CMD_OP_*`).
+    pub opcode: u16,
+    /// Name as in `mlx5_ifc.h`, without the prefix.
+    pub name: &'static str,
+    /// Shortest input, in bytes.
+    pub min_in: usize,
+    /// Shortest output, in bytes.
+    pub min_out: usize,
+    /// What executes it.
+    pub handler: Handler,
+}
+
+/// All commands, by object.
+const COMMANDS: &[&[Command]] = &[qp::COMMANDS, cq::COMMANDS, mkey::COMMANDS, srq::COMMANDS];
+
+fn find(opcode: u16) -> CmdResult<&'static Command> {
+    COMMANDS
+        .iter()
+        .flat_map(|commands| commands.iter())
+        .find(|command| command.opcode == opcode)
+        .ok_or(CmdError::new(Status::BadOp, "unknown opcode"))
+}
+
+/// Modifier of a command's operation.
+pub fn op_mod(input: Input<'_>) -> u32 {
+    input.get(field!(mlx5_ifc_query_hca_cap_in_bits, op_mod))
+}
+
+/// User context that a command belongs to; 0 is the kernel driver.
+pub fn uid(input: Input<'_>) -> u32 {
+    input.get(field!(mlx5_ifc_create_cq_in_bits, uid))
+}
+
+/// Executes a command and returns the output of `out_len` bytes.
+pub fn execute(hca: &mut Hca, input: &[u8], out_len: usize) -> Vec<u8> {
+    let input = Input(input);
+    let opcode = input.get(field!(mlx5_ifc_query_hca_cap_in_bits, opcode)) as u16;
+    let mut out = OutputBox::new(out_len);
+    let mut name = "?";
+    let result = find(opcode).and_then(|command| {
+        name = command.name;
+        if input.0.len() < command.min_in {
+            return Err(CmdError::new(Status::BadInputLen, "input is too short"));
+        }
+        if out_len < command.min_out {
+            return Err(CmdError::new(Status::BadOutputLen, "output is too short"));
+        }
+        (command.handler)(hca, input, &mut out)
+    });
+    hca.io.counters.commands += 1;
+    let status = field!(mlx5_ifc_query_hca_cap_out_bits, status);
+    let syndrome = field!(mlx5_ifc_query_hca_cap_out_bits, syndrome);
+    match result {
+        Ok(()) => {
+            log::debug!(
+                "{}: {name}({opcode:#x}) op_mod {:#x}",
+                hca.name(),
+                op_mod(input)
+            );
+            out.set(status, Status::Ok as u32);
+            out.set(syndrome, 0);
+        }
+        Err(error) => {
+            hca.io.counters.commands_failed += 1;
+            log::warn!(
+                "{}: {name}({opcode:#x}) op_mod {:#x}: {error}",
+                hca.name(),
+                op_mod(input)
+            );
+            out.clear();
+            out.set(status, error.status as u32);
+            out.set(syndrome, error.syndrome());
+        }
+    }
+    out.finish(hca.io.scramble.as_mut())
+}

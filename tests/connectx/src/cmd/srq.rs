@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Commands of srqs.
+
+use super::Command;
+
+/// Commands of this file.
+pub(super) const COMMANDS: &[Command] = &[];

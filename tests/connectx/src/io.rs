@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a function does to the world outside: memory accesses, interrupts, packets, and the
+//! accounts of them. Kept apart from the objects, so that an object can be borrowed meanwhile.
+
+use crate::counters::Counters;
+use crate::dma::GuestMemory;
+use crate::events::{Event, EventLog};
+use crate::wire::Packet;
+
+/// Interrupts and packets that wait for the shell to deliver them.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// MSI-X vectors to fire, one bit each.
+    pub vectors: u64,
+    /// Packets for the wire, in order.
+    pub packets: Vec<Packet>,
+}
+
+impl Output {
+    /// Whether there is nothing to deliver.
+    pub fn is_empty(&self) -> bool {
+        self.vectors == 0 && self.packets.is_empty()
+    }
+}
+
+/// The outside of one function.
+#[derive(Debug)]
+pub struct Io {
+    /// Guest memory.
+    pub memory: GuestMemory,
+    /// Counters.
+    pub counters: Counters,
+    /// Events of queues.
+    pub events: EventLog,
+    /// The present time: nanoseconds since the function started. Set on each entry to the HCA.
+    pub now: u64,
+    /// Source of random bytes for reserved fields; `None` leaves them zero.
+    pub scramble: Option<Scramble>,
+    /// What waits for delivery.
+    pub(crate) output: Output,
+}
+
+impl Io {
+    /// The outside of a function that has not started.
+    pub fn new(scramble: Option<u64>) -> Self {
+        Self {
+            memory: GuestMemory::new(),
+            counters: Counters::default(),
+            events: EventLog::default(),
+            now: 0,
+            scramble: scramble.map(Scramble::new),
+            output: Output::default(),
+        }
+    }
+
+    /// Sends an MSI-X message. Vectors from 64 on do not exist.
+    pub fn interrupt(&mut self, vector: u16) {
+        if vector < 64 {
+            self.output.vectors |= 1 << vector;
+            self.counters.interrupts += 1;
+        }
+    }
+
+    /// Sends a packet to the wire.
+    pub fn send(&mut self, packet: Packet) {
+        self.counters.packets_sent += 1;
+        self.output.packets.push(packet);
+    }
+
+    /// Logs an event of a queue.
+    pub fn event(&mut self, queue: u32, what: &'static str, detail: u64) {
+        self.events.push(Event {
+            time: self.now,
+            queue,
+            what,
+            detail,
+        });
+    }
+
+    /// A queue entry of zero bytes, or of random ones when reserved fields are scrambled.
+    pub fn blank<const N: usize>(&mut self) -> [u8; N] {
+        let mut entry = [0; N];
+        if let Some(scramble) = &mut self.scramble {
+            scramble.fill(&mut entry);
+        }
+        entry
+    }
+}
+
+/// A small pseudo random generator (xorshift64*), the same bytes for the same seed.
+#[derive(Clone, Debug)]
+pub struct Scramble(u64);
+
+impl Scramble {
+    /// A generator with a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15 | 1)
+    }
+
+    /// The next eight bytes.
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Fills a buffer.
+    pub fn fill(&mut self, buf: &mut [u8]) {
+        for chunk in buf.chunks_mut(8) {
+            let bytes = self.next().to_ne_bytes();
+            for (to, from) in chunk.iter_mut().zip(bytes) {
+                *to = from;
+            }
+        }
+    }
+}

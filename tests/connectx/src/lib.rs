@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A software ConnectX.
+//!
+//! The crate models the PCI functions of a ConnectX adapter closely enough that the stock
+//! `mlx5_core` and `mlx5_ib` drivers of a guest bind to them, bring up their netdev and RDMA
+//! port, and move data. It is made of a core without threads or sockets and a shell around it:
+//!
+//! * [`hca::Hca`] is the whole state of one function. Register accesses, packets and the time go
+//!   in by method calls; packets, interrupts and memory accesses come out. Everything a guest
+//!   controls is untrusted. Tests and fuzz targets drive it directly.
+//! * `vfio` serves a function to QEMU over vfio-user, `worker` runs its queues, `fabric`
+//!   carries packets between functions, `control` answers questions about them.
+
+pub mod caps;
+pub mod cmd;
+pub mod config;
+pub mod counters;
+pub mod cq;
+pub mod dma;
+pub mod eq;
+pub mod events;
+pub mod hca;
+pub mod ifc;
+pub mod io;
+pub mod iseg;
+pub mod mkey;
+pub mod net;
+pub mod pages;
+pub mod qp;
+pub mod srq;
+pub mod table;
+pub mod uar;
+pub mod vport;
+pub mod wire;
