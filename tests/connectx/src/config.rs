@@ -66,7 +66,7 @@ impl FunctionConfig {
         Self {
             index,
             kind,
-            mac: Mac([0x02, 0xc9, 0x00, 0x00, hi, lo.wrapping_add(1)]),
+            mac: [0x02, 0xc9, 0x00, 0x00, hi, lo.wrapping_add(1)],
             scramble: None,
             pages: PageRequest::default(),
         }

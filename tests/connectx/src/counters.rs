@@ -54,12 +54,12 @@ pub struct Counters {
     pub wqes_from_blueflame: u64,
     /// Receive WQEs consumed.
     pub recv_wqes: u64,
-    /// Packets sent to the wire.
-    pub packets_sent: u64,
-    /// Packets received from the wire.
-    pub packets_received: u64,
-    /// Packets received and dropped.
-    pub packets_dropped: u64,
+    /// Frames sent to the wire.
+    pub frames_sent: u64,
+    /// Frames received from the wire.
+    pub frames_received: u64,
+    /// Frames received and dropped.
+    pub frames_dropped: u64,
 }
 
 /// All counters of a function as JSON: those of [`Counters`], and `dma_reads` and `dma_writes`

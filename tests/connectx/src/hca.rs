@@ -10,7 +10,6 @@ use crate::mkey::Mkeys;
 use crate::qp::Qps;
 use crate::srq::Srqs;
 use crate::table::Table;
-use crate::wire::Packet;
 
 /// A protection domain.
 #[derive(Debug)]
@@ -85,11 +84,11 @@ impl Hca {
         self.io.counters.mmio.writes += 1;
     }
 
-    /// A packet arrives from the wire.
-    pub fn receive(&mut self, now: u64, packet: Packet) {
+    /// A frame arrives from the wire.
+    pub fn receive(&mut self, now: u64, frame: &[u8]) {
         self.io.now = now;
-        self.io.counters.packets_received += 1;
-        crate::qp::receive(self, packet);
+        self.io.counters.frames_received += 1;
+        crate::qp::receive(self, frame);
     }
 
     /// Makes progress, at most `budget` steps; true if more could be done at once.

@@ -6,21 +6,30 @@
 use crate::counters::Counters;
 use crate::dma::GuestMemory;
 use crate::events::{Event, EventLog};
-use crate::wire::Packet;
+use crate::wire::{Gid, Mac};
 
-/// Interrupts and packets that wait for the shell to deliver them.
+/// A frame on the wire: everything from the destination address on, without FCS.
+pub type Frame = Vec<u8>;
+
+/// A change of an entry of the GID table, for the switch: index, and the new entry with the
+/// Ethernet address that it uses.
+pub type GidChange = (u16, Option<(Gid, Mac)>);
+
+/// Interrupts and frames that wait for the shell to deliver them.
 #[derive(Debug, Default)]
 pub struct Output {
     /// MSI-X vectors to fire, one bit each.
     pub vectors: u64,
-    /// Packets for the wire, in order.
-    pub packets: Vec<Packet>,
+    /// Frames for the wire, in order.
+    pub frames: Vec<Frame>,
+    /// Changes of the GID table, in order; they come before the frames.
+    pub gids: Vec<GidChange>,
 }
 
 impl Output {
     /// Whether there is nothing to deliver.
     pub fn is_empty(&self) -> bool {
-        self.vectors == 0 && self.packets.is_empty()
+        self.vectors == 0 && self.frames.is_empty() && self.gids.is_empty()
     }
 }
 
@@ -62,10 +71,10 @@ impl Io {
         }
     }
 
-    /// Sends a packet to the wire.
-    pub fn send(&mut self, packet: Packet) {
-        self.counters.packets_sent += 1;
-        self.output.packets.push(packet);
+    /// Sends a frame to the wire.
+    pub fn send(&mut self, frame: Frame) {
+        self.counters.frames_sent += 1;
+        self.output.frames.push(frame);
     }
 
     /// Logs an event of a queue.
@@ -99,7 +108,7 @@ impl Scramble {
     }
 
     /// The next eight bytes.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -109,7 +118,7 @@ impl Scramble {
     /// Fills a buffer.
     pub fn fill(&mut self, buf: &mut [u8]) {
         for chunk in buf.chunks_mut(8) {
-            let bytes = self.next().to_ne_bytes();
+            let bytes = self.next_u64().to_ne_bytes();
             for (to, from) in chunk.iter_mut().zip(bytes) {
                 *to = from;
             }

@@ -11,7 +11,7 @@
 //! beyond the end read as zero, and writes to them are dropped.
 
 #[rustfmt::skip]
-#[allow(clippy::all, non_camel_case_types, non_upper_case_globals, dead_code, missing_docs)]
+#[allow(clippy::all, non_camel_case_types, non_snake_case, non_upper_case_globals, dead_code, missing_docs)]
 #[allow(clippy::undocumented_unsafe_blocks, unsafe_op_in_unsafe_fn)]
 pub mod layouts;
 

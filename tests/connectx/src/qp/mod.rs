@@ -5,7 +5,6 @@
 use crate::hca::Hca;
 use crate::table::Table;
 use crate::uar::Doorbell;
-use crate::wire::Packet;
 
 /// A queue pair.
 #[derive(Debug)]
@@ -17,8 +16,8 @@ pub type Qps = Table<Qp>;
 /// A send doorbell for a QP that exists.
 pub fn doorbell(_hca: &mut Hca, _doorbell: Doorbell) {}
 
-/// A packet for RDMA from the wire.
-pub fn receive(_hca: &mut Hca, _packet: Packet) {}
+/// A RoCE frame from the wire.
+pub fn receive(_hca: &mut Hca, _frame: &[u8]) {}
 
 /// Executes up to `budget` steps (WQEs or packets) of QPs that have work; true if work is left
 /// that could be done at once.
