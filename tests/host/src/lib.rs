@@ -9,6 +9,21 @@ pub mod be;
 #[path = "../../../rust/mlx5_ulp/wqe/mod.rs"]
 pub mod wqe;
 
+#[path = "../../../rust/mlx5_ulp/queue"]
+pub mod queue {
+    //! Send queue: the pure part.
+    use super::wqe;
+    pub mod credit;
+    pub mod in_flight;
+    pub mod ring;
+}
+
+#[path = "../../../rust/mlx5_ulp/doorbell"]
+pub mod doorbell {
+    //! Doorbell: the pure part.
+    pub mod policy;
+}
+
 #[path = "../../../rust/mlx5_ulp/cq"]
 pub mod cq {
     //! Completion queue: the pure part.

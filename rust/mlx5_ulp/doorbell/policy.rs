@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+//! When to ring the doorbell.
+//!
+//! Ringing costs an MMIO write; not ringing costs latency. The policy decides after each post whether
+//! the WQEs that wait are shown to the HCA now. Whatever the mode, a WQE waits only while all of this
+//! holds:
+//!
+//! * the HCA has work of this queue, whose completion will give another occasion to ring;
+//! * fewer than the limit wait;
+//! * neither the poster (*last*) nor anybody else (*flush*) asked to ring;
+//! * the first of them has waited less than the hold time.
+//!
+//! So no WQE is ever left behind: each way out of "waiting" is an event that will happen, and the hold
+//! time is a clock's.
+
+/// Smallest and largest batch.
+pub const BATCH_RANGE: core::ops::RangeInclusive<u32> = 1..=64;
+
+/// Largest batch that [`Mode::Adaptive`] may be allowed to reach.
+pub const ADAPTIVE_MAX: u32 = 16;
+
+/// Where [`Mode::Adaptive`] starts.
+pub const ADAPTIVE_START: u32 = 4;
+
+/// How the doorbell is rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// After each post.
+    Each,
+    /// After a fixed number of WQEs.
+    Batch,
+    /// After a number of WQEs that follows load and latency.
+    Adaptive,
+}
+
+/// Why the doorbell was rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// As many WQEs waited as the mode lets wait.
+    Limit = 0,
+    /// The HCA had nothing to do for this queue.
+    Idle = 1,
+    /// The poster said that nothing follows.
+    Last = 2,
+    /// Somebody asked for it.
+    Flush = 3,
+    /// The first WQE had waited for the hold time.
+    Hold = 4,
+    /// The mode changed.
+    Mode = 5,
+}
+
+impl Cause {
+    /// Number of causes.
+    pub const COUNT: usize = 6;
+
+    /// Names as debugfs shows them, by value.
+    pub const NAMES: [&'static str; Cause::COUNT] =
+        ["limit", "idle", "last", "flush", "hold", "mode"];
+}
+
+/// What a poster knows of what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Nothing.
+    None,
+    /// More posts follow at once.
+    More,
+    /// Nothing follows for now.
+    Last,
+}
+
+/// Decides when to ring, for one queue.
+///
+/// Not shared: it belongs to whoever may write the doorbell.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    mode: Mode,
+    /// How many waiting WQEs make one ring.
+    limit: u32,
+    /// Upper end of `limit` in the adaptive mode.
+    max_batch: u32,
+    /// WQEs posted and not rung.
+    waiting: u32,
+}
+
+impl Policy {
+    /// Rings as `mode` says; `batch` is for [`Mode::Batch`], `max_batch` for [`Mode::Adaptive`]. Both
+    /// are brought into their ranges.
+    pub fn new(mode: Mode, batch: u32, max_batch: u32) -> Policy {
+        let mut policy = Policy {
+            mode,
+            limit: 1,
+            max_batch: 1,
+            waiting: 0,
+        };
+        policy.set(mode, batch, max_batch);
+        policy
+    }
+
+    fn set(&mut self, mode: Mode, batch: u32, max_batch: u32) {
+        self.mode = mode;
+        self.max_batch = max_batch.clamp(1, ADAPTIVE_MAX);
+        self.limit = match mode {
+            Mode::Each => 1,
+            Mode::Batch => batch.clamp(*BATCH_RANGE.start(), *BATCH_RANGE.end()),
+            Mode::Adaptive => ADAPTIVE_START.min(self.max_batch),
+        };
+    }
+
+    /// WQEs that wait for the doorbell.
+    #[inline(always)]
+    pub const fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
+    /// WQEs that make one ring at present.
+    #[inline(always)]
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// The mode.
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// `wqes` WQEs were posted. `busy` says whether the HCA has earlier work of this queue that was rung
+    /// and will yield a completion.
+    ///
+    /// `Some` means: ring now. The caller rings and calls [`Policy::rung`].
+    #[inline(always)]
+    pub fn posted(&mut self, wqes: u32, busy: bool, hint: Hint) -> Option<Cause> {
+        self.waiting = self.waiting.wrapping_add(wqes);
+        if self.waiting >= self.limit {
+            return Some(Cause::Limit);
+        }
+        match hint {
+            Hint::Last => Some(Cause::Last),
+            Hint::None if !busy => Some(Cause::Idle),
+            _ => None,
+        }
+    }
+
+    /// Somebody asks to ring. `None` when nothing waits.
+    #[inline(always)]
+    pub fn flush(&self) -> Option<Cause> {
+        (self.waiting != 0).then_some(Cause::Flush)
+    }
+
+    /// A round of completions was handled and its callbacks are through: it retired `retired` requests
+    /// and `in_flight` remain. `busy` as in [`Policy::posted`].
+    ///
+    /// This is the load by which [`Mode::Adaptive`] moves its limit: up by one while more than four
+    /// batches of that size are under way, down to half when there are not even two.
+    #[inline]
+    pub fn completed(&mut self, retired: u32, in_flight: u32, busy: bool) -> Option<Cause> {
+        if self.mode == Mode::Adaptive {
+            let load = retired.saturating_add(in_flight);
+            if load / 4 > self.limit {
+                self.limit = (self.limit + 1).min(self.max_batch);
+            } else if load / 2 < self.limit {
+                self.limit = (self.limit / 2).max(1);
+            }
+        }
+        if self.waiting == 0 {
+            None
+        } else if !busy {
+            Some(Cause::Idle)
+        } else if self.waiting >= self.limit {
+            Some(Cause::Limit)
+        } else {
+            None
+        }
+    }
+
+    /// The hold time of the oldest waiting WQE is over.
+    pub fn held(&mut self) -> Option<Cause> {
+        if self.waiting == 0 {
+            return None;
+        }
+        if self.mode == Mode::Adaptive {
+            // Too few posts to fill a batch of this size.
+            self.limit = (self.limit / 2).max(1);
+        }
+        Some(Cause::Hold)
+    }
+
+    /// The doorbell was rung; returns how many WQEs it showed.
+    #[inline(always)]
+    pub fn rung(&mut self) -> u32 {
+        core::mem::replace(&mut self.waiting, 0)
+    }
+
+    /// Changes the mode while traffic runs. What waits is rung, so that nothing waits by old rules.
+    pub fn change(&mut self, mode: Mode, batch: u32, max_batch: u32) -> Option<Cause> {
+        self.set(mode, batch, max_batch);
+        (self.waiting != 0).then_some(Cause::Mode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_always_rings() {
+        let mut p = Policy::new(Mode::Each, 4, 16);
+        for hint in [Hint::None, Hint::More, Hint::Last] {
+            assert_eq!(p.posted(1, true, hint), Some(Cause::Limit));
+            assert_eq!(p.rung(), 1);
+        }
+    }
+
+    #[test]
+    fn batch_rings_at_the_limit_and_when_idle() {
+        let mut p = Policy::new(Mode::Batch, 4, 16);
+        assert_eq!(p.posted(1, false, Hint::None), Some(Cause::Idle));
+        p.rung();
+        for _ in 0..3 {
+            assert_eq!(p.posted(1, true, Hint::None), None);
+        }
+        assert_eq!(p.posted(1, true, Hint::None), Some(Cause::Limit));
+        assert_eq!(p.rung(), 4);
+        assert_eq!(p.flush(), None);
+    }
+
+    #[test]
+    fn last_flush_completion_and_hold_ring_what_waits() {
+        let mut p = Policy::new(Mode::Batch, 8, 16);
+        assert_eq!(p.posted(1, true, Hint::Last), Some(Cause::Last));
+        p.rung();
+        p.posted(1, true, Hint::None);
+        assert_eq!(p.flush(), Some(Cause::Flush));
+        assert_eq!(p.completed(1, 8, true), None);
+        assert_eq!(p.completed(1, 8, false), Some(Cause::Idle));
+        assert_eq!(p.held(), Some(Cause::Hold));
+        assert_eq!(p.change(Mode::Each, 0, 0), Some(Cause::Mode));
+    }
+
+    #[test]
+    fn adaptive_stays_in_its_range() {
+        let mut p = Policy::new(Mode::Adaptive, 4, 100);
+        assert_eq!(p.limit(), ADAPTIVE_START);
+        for _ in 0..100 {
+            p.completed(64, 64, true);
+            assert!(p.limit() <= ADAPTIVE_MAX);
+        }
+        assert_eq!(p.limit(), ADAPTIVE_MAX);
+        for _ in 0..100 {
+            p.completed(1, 0, false);
+            assert!(p.limit() >= 1);
+        }
+        assert_eq!(p.limit(), 1);
+    }
+}
