@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Direct access to ConnectX send queues for in-kernel consumers.
+//!
+//! Work flows one way: a consumer calls `api`, a request is encoded into the send
+//! queue (`queue`, `wqe`), the device is told (`doorbell`), and the completion comes
+//! back through `cq`. Beside that road stand the firmware objects (`hw`) and what lets
+//! a human watch (`observe`). [`device`] ties them to the life of an RDMA device.
 
 use kernel::prelude::*;
+
+mod device;
+mod hw;
+mod observe;
+mod sync;
 
 module! {
     type: Mlx5Ulp,
@@ -12,10 +22,16 @@ module! {
     license: "GPL",
 }
 
-struct Mlx5Ulp;
+/// The loaded module: its debugfs root and its registration with the RDMA core.
+struct Mlx5Ulp {
+    /// Dropped first: detaches from every device.
+    _client: device::client::Registration,
+}
 
 impl kernel::Module for Mlx5Ulp {
-    fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        Ok(Self {
+            _client: device::client::Registration::new(module)?,
+        })
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/completion.h>
 #include <linux/device.h>
+#include <linux/interrupt.h>
+#include <linux/mm.h>
 #include <linux/pci.h>
 #include <linux/string.h>
 
@@ -32,4 +35,27 @@ struct ib_device *mlx5_ulp_shim_to_ibdev(struct device *dev)
 void *mlx5_ulp_shim_client_data(struct ib_device *ibdev, struct ib_client *client)
 {
 	return ib_get_client_data(ibdev, client);
+}
+
+int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
+			   enum dma_data_direction dir, dma_addr_t *dma)
+{
+	struct page *page = NULL;
+
+	if (is_vmalloc_addr(addr))
+		page = vmalloc_to_page(addr);
+	else if (virt_addr_valid(addr))
+		page = virt_to_page(addr);
+	if (!page)
+		return -EINVAL;
+
+	*dma = dma_map_page(dev, page, 0, PAGE_SIZE, dir);
+	return dma_mapping_error(dev, *dma) ? -EIO : 0;
+}
+
+void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq)
+{
+	synchronize_irq(cq->irqn);
+	mlx5_cq_put(cq);
+	wait_for_completion(&cq->free);
 }

@@ -6,6 +6,8 @@
 #ifndef MLX5_ULP_SHIM_H
 #define MLX5_ULP_SHIM_H
 
+#include <linux/dma-mapping.h>
+#include <linux/mlx5/cq.h>
 #include <linux/mlx5/driver.h>
 #include <rdma/ib_verbs.h>
 
@@ -16,5 +18,18 @@ struct mlx5_core_dev *mlx5_ulp_shim_mdev(const struct ib_device *ibdev);
 struct ib_device *mlx5_ulp_shim_to_ibdev(struct device *dev);
 
 void *mlx5_ulp_shim_client_data(struct ib_device *ibdev, struct ib_client *client);
+
+/*
+ * Map the page at @addr, which is in the linear map or from vmalloc. -EINVAL if
+ * there is no page, -EIO if the device cannot reach it.
+ */
+int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
+			   enum dma_data_direction dir, dma_addr_t *dma);
+
+/*
+ * What mlx5_core_destroy_cq() does after its command, for a queue whose command
+ * failed: when this returns, no callback of @cq runs or is going to.
+ */
+void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq);
 
 #endif /* MLX5_ULP_SHIM_H */

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Barriers and register writes of the posting path, inline.
+//!
+//! The kernel crate has them as calls of helper functions in `vmlinux`. On x86 they are one
+//! instruction or none, so they are written out here; any other architecture takes the
+//! kernel crate's.
+
+/// Orders writes to coherent memory: what was written before is seen by the device before
+/// what is written after (`dma_wmb()`).
+#[inline(always)]
+pub(crate) fn dma_wmb() {
+    #[cfg(CONFIG_X86_64)]
+    // x86 keeps stores to write-back memory in order; only the compiler has to.
+    // SAFETY: An empty instruction sequence.
+    unsafe {
+        core::arch::asm!("", options(nostack, preserves_flags))
+    };
+    #[cfg(not(CONFIG_X86_64))]
+    kernel::sync::barrier::dma_mb(kernel::sync::barrier::Write);
+}
+
+/// Orders reads of coherent memory: what is read after is not older than what was read
+/// before (`dma_rmb()`).
+#[inline(always)]
+pub(crate) fn dma_rmb() {
+    #[cfg(CONFIG_X86_64)]
+    // x86 keeps loads in order; only the compiler has to.
+    // SAFETY: An empty instruction sequence.
+    unsafe {
+        core::arch::asm!("", options(nostack, preserves_flags))
+    };
+    #[cfg(not(CONFIG_X86_64))]
+    kernel::sync::barrier::dma_mb(kernel::sync::barrier::Read);
+}
+
+/// Orders writes to memory before writes to registers, and flushes write-combining buffers
+/// (`wmb()`).
+#[inline(always)]
+pub(crate) fn wmb() {
+    #[cfg(CONFIG_X86_64)]
+    // SAFETY: `sfence` only orders stores.
+    unsafe {
+        core::arch::asm!("sfence", options(nostack, preserves_flags))
+    };
+    #[cfg(not(CONFIG_X86_64))]
+    kernel::sync::barrier::mb(kernel::sync::barrier::Write);
+}
+
+/// Writes 8 bytes to a register in one access, in memory order (`__raw_writeq()`).
+///
+/// # Safety
+///
+/// `register` must be a mapped device register, aligned to 8 bytes.
+#[inline(always)]
+pub(crate) unsafe fn write64(register: *mut u64, value: u64) {
+    #[cfg(CONFIG_X86_64)]
+    // An operand in assembler so that the compiler can neither split it nor turn it into an
+    // instruction that a device mapping cannot take.
+    // SAFETY: The caller guarantees a mapped, aligned register.
+    unsafe {
+        core::arch::asm!("mov qword ptr [{}], {}", in(reg) register, in(reg) value,
+            options(nostack, preserves_flags))
+    };
+    #[cfg(not(CONFIG_X86_64))]
+    // SAFETY: The caller guarantees a mapped, aligned register.
+    unsafe {
+        register.write_volatile(value)
+    };
+}

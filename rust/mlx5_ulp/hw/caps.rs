@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the device can do: the capabilities that matter here, read once.
+
+use super::{
+    cmd::field,
+    ifc::Field, //
+};
+use core::ptr::NonNull;
+use mlx5_ulp_bindings as bindings;
+
+/// Capabilities, as the driver and the firmware agreed on them (`cur`, not `max`).
+#[derive(Clone, Copy)]
+pub(crate) struct Caps {
+    /// Log2 of the largest message, bytes.
+    pub(crate) log_max_msg: u8,
+    /// Log2 of the most basic blocks of a send queue.
+    pub(crate) log_max_qp_sz: u8,
+    /// Log2 of the most entries of a completion queue.
+    pub(crate) log_max_cq_sz: u8,
+    /// Log2 of the bytes of one doorbell register, both halves together.
+    pub(crate) log_bf_reg_size: u8,
+    /// The registers take WQEs by write-combined copy (BlueFlame).
+    pub(crate) blueflame: bool,
+    /// CQEs of version 1 carry a user index; kernel queues then ask for version 0 by 0xffffff.
+    pub(crate) cqe_version: u8,
+    /// Whether the port is Ethernet (RoCE) and not InfiniBand.
+    pub(crate) ethernet: bool,
+}
+
+impl Caps {
+    /// Reads them from mlx5_core's copy.
+    ///
+    /// # Safety
+    ///
+    /// `mdev` must be a live device.
+    pub(crate) unsafe fn read(mdev: NonNull<bindings::mlx5_core_dev>) -> Self {
+        const GENERAL: usize = bindings::mlx5_cap_type_MLX5_CAP_GENERAL as usize;
+        // SAFETY: The caller guarantees a live device; mlx5_core allocates its capabilities
+        // before it binds and frees them after, and changes them no more in between.
+        let general = General(unsafe { &(*(*mdev.as_ptr()).caps.hca[GENERAL]).cur });
+        Self {
+            log_max_msg: general.get(field!(cmd_hca_cap, log_max_msg)),
+            log_max_qp_sz: general.get(field!(cmd_hca_cap, log_max_qp_sz)),
+            log_max_cq_sz: general.get(field!(cmd_hca_cap, log_max_cq_sz)),
+            log_bf_reg_size: general.get(field!(cmd_hca_cap, log_bf_reg_size)),
+            blueflame: general.get(field!(cmd_hca_cap, bf)) != 0,
+            cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
+            ethernet: general.get(field!(cmd_hca_cap, port_type))
+                == bindings::MLX5_CAP_PORT_TYPE_ETH as u8,
+        }
+    }
+}
+
+/// The page of general capabilities.
+struct General<'a>(&'a [u32; 1024]);
+
+impl General<'_> {
+    /// A field of at most 8 bits.
+    fn get(&self, field: Field<bindings::mlx5_ifc_cmd_hca_cap_bits>) -> u8 {
+        // SAFETY: An array of words may be looked at as bytes.
+        let bytes = unsafe {
+            core::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), size_of_val(self.0))
+        };
+        field.get(bytes) as u8
+    }
+}

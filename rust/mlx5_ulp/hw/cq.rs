@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues.
+
+use super::{
+    barrier,
+    buffer::DmaBuffer,
+    cmd::{
+        field,
+        Mailbox, //
+    },
+    record::DoorbellRecord,
+    uar::DoorbellRegister, //
+};
+use crate::device::Hold;
+use core::ops::Deref;
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+use mlx5_ulp_bindings as bindings;
+
+/// Bytes of a completion queue entry.
+pub(crate) const CQE_BYTES: usize = 64;
+/// Offset of the byte in a CQE that tells its opcode and its owner.
+const OP_OWN: usize = core::mem::offset_of!(bindings::mlx5_cqe64, op_own);
+
+/// Where completions are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// In the hard interrupt of the completion vector.
+    #[expect(dead_code)]
+    HardIrq,
+    /// In a tasklet of that vector, interrupts on.
+    Tasklet,
+}
+
+/// What a completion queue is made of.
+pub(crate) struct CqConfig {
+    /// Log2 of its entries.
+    pub(crate) log_entries: u8,
+    /// Completion vector, below [`vectors`].
+    pub(crate) vector: u16,
+    /// Where its handler is called.
+    pub(crate) context: Context,
+}
+
+/// What happens on completions; owned by its queue.
+pub(crate) trait CompletionHandler: Send + Sync + 'static {
+    /// The queue was armed and has something, or had it before it was armed. Never called
+    /// by two CPUs at once for one queue.
+    fn completion(&self, cq: &CqCore);
+
+    /// The queue has overflowed or cannot be written: it is broken for good. In hard interrupt
+    /// context.
+    fn failed(&self, cq: &CqCore);
+}
+
+/// A completion queue without the type of its handler, for queue pairs to stand on.
+pub(crate) trait Cq: Send + Sync {
+    /// Its number, 24 bits.
+    fn number(&self) -> u32;
+}
+
+/// Number of completion vectors of the device, at least 1.
+pub(crate) fn vectors(hold: &Hold) -> u16 {
+    // SAFETY: `hold` keeps the device alive.
+    let n = unsafe { bindings::mlx5_comp_vectors_max(hold.mdev()) };
+    u16::try_from(n).unwrap_or(u16::MAX).max(1)
+}
+
+/// The part of a completion queue that the data path uses.
+#[pin_data]
+#[repr(C)]
+pub(crate) struct CqCore {
+    /// mlx5_core's part. First, so that its callbacks find the whole.
+    #[pin]
+    mcq: Opaque<bindings::mlx5_core_cq>,
+    log_entries: u8,
+    ring: DmaBuffer,
+    record: DoorbellRecord,
+    register: Arc<DoorbellRegister>,
+}
+
+// SAFETY: mlx5_core locks what it uses of `mcq`; the rest is `Send` and `Sync`.
+unsafe impl Send for CqCore {}
+// SAFETY: As above.
+unsafe impl Sync for CqCore {}
+
+impl CqCore {
+    /// Its number, 24 bits.
+    #[inline]
+    pub(crate) fn number(&self) -> u32 {
+        // SAFETY: mlx5_core sets it once, when it creates the queue, before anything of ours can
+        // be called on it.
+        unsafe { (&raw const (*self.mcq.get()).cqn).read() }
+    }
+
+    /// Number of its entries, a power of two.
+    pub(crate) fn entries(&self) -> u32 {
+        1 << (self.log_entries & 31)
+    }
+
+    /// Log2 of [`Self::entries`].
+    #[inline]
+    pub(crate) fn log_entries(&self) -> u8 {
+        self.log_entries
+    }
+
+    /// The 64 bytes of entry `index`, reduced to the ring. The device may write them at any
+    /// time: volatile reads, and [`barrier::dma_rmb`] between the owner bit and the rest.
+    #[inline]
+    pub(crate) fn cqe(&self, index: u32) -> *const u8 {
+        let at = index as usize & ((1usize << (self.log_entries & 31)) - 1);
+        self.ring.as_ptr().as_ptr().wrapping_add(at * CQE_BYTES)
+    }
+
+    /// Tells the device that everything before `consumer` has been taken
+    /// (`mlx5_cq_set_ci()`).
+    #[inline]
+    pub(crate) fn set_consumer(&self, consumer: u32) {
+        // SAFETY: The record has two words and lives as long as `self`. Only the one consumer
+        // writes this one.
+        unsafe {
+            self.record
+                .as_ptr()
+                .write_volatile((consumer & 0x00ff_ffff).to_be())
+        };
+    }
+
+    /// Asks for one event on the next entry at or after `consumer`; with `solicited` only if
+    /// that is a solicited or an error completion (`mlx5_cq_arm()`).
+    ///
+    /// If there is one already, the event comes at once: no completion is lost between the last
+    /// look and the arming. Only the one consumer may call this.
+    #[inline]
+    pub(crate) fn arm(&self, consumer: u32, solicited: bool) {
+        // SAFETY: mlx5_core counts `arm_sn` up in the interrupt before it calls the handler,
+        // which is the only other access; a word is read in one piece.
+        let sequence = unsafe { (&raw const (*self.mcq.get()).arm_sn).read_volatile() } & 3;
+        let command = if solicited {
+            bindings::MLX5_CQ_DB_REQ_NOT_SOL
+        } else {
+            bindings::MLX5_CQ_DB_REQ_NOT
+        };
+        let word = (sequence << 28 | command | (consumer & 0x00ff_ffff)).to_be();
+        let doorbell = u64::from(word) | u64::from(self.number().to_be()) << 32;
+        // SAFETY: The record has two words and lives as long as `self`, and so does the register.
+        // Only the one consumer writes them.
+        unsafe {
+            self.record.as_ptr().add(1).write_volatile(word);
+            // The record has to be in memory before the register is written.
+            barrier::wmb();
+            barrier::write64(self.register.cq_doorbell(), doorbell);
+        }
+    }
+}
+
+/// A completion queue together with the handler that it calls.
+#[pin_data]
+#[repr(C)]
+struct Inner<H> {
+    // First, so that a pointer to it is one to the whole.
+    #[pin]
+    core: CqCore,
+    handler: H,
+}
+
+/// A completion queue.
+///
+/// # Invariants
+///
+/// The queue exists on the device and mlx5_core knows `inner`.
+pub(crate) struct CompletionQueue<H: CompletionHandler> {
+    inner: Pin<KBox<Inner<H>>>,
+    hold: Hold,
+}
+
+impl<H: CompletionHandler> CompletionQueue<H> {
+    /// Creates one; it is not armed. Events are armed through `register`, which it shares with
+    /// the send queue it serves. Sleeps; the first use of a vector sets up its interrupt.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the device has no such vector or cannot have so many entries, those of
+    /// [`cmd::exec`](super::cmd::exec).
+    pub(crate) fn new(
+        hold: Hold,
+        config: &CqConfig,
+        register: Arc<DoorbellRegister>,
+        handler: H,
+    ) -> Result<Arc<Self>> {
+        let log_entries = config.log_entries;
+        if log_entries > hold.caps().log_max_cq_sz || log_entries > 22 {
+            return Err(EINVAL);
+        }
+        let ring = DmaBuffer::new(hold.clone(), CQE_BYTES << log_entries)?;
+        for i in 0..1usize << log_entries {
+            let op_own = (bindings::MLX5_CQE_INVALID as u8) << 4;
+            // SAFETY: `i` is below the number of entries, and nobody else knows the ring yet.
+            unsafe { ring.as_ptr().add(i * CQE_BYTES + OP_OWN).write(op_own) };
+        }
+        let record = DoorbellRecord::new(hold.clone())?;
+
+        let mut eqn = 0;
+        // SAFETY: `hold` keeps the device alive, `eqn` is a valid place for the answer.
+        to_result(unsafe { bindings::mlx5_comp_eqn_get(hold.mdev(), config.vector, &mut eqn) })?;
+
+        let mut inbox = Mailbox::with_list(ring.page_count())?;
+        inbox
+            .set(field!(create_cq_in, cq_context.log_cq_size), log_entries)
+            .set(field!(create_cq_in, cq_context.uar_page), register.index())
+            .set(
+                field!(create_cq_in, cq_context.c_eqn_or_apu_element),
+                eqn as u32,
+            )
+            .set(field!(create_cq_in, cq_context.log_page_size), 0u32)
+            .set(field!(create_cq_in, cq_context.dbr_addr), record.dma())
+            .set_list(ring.pages());
+
+        let comp: unsafe extern "C" fn(_, _) = comp::<H>;
+        let mut mcq: bindings::mlx5_core_cq = pin_init::zeroed();
+        mcq.cqe_sz = CQE_BYTES as i32;
+        mcq.vector = config.vector.into();
+        mcq.set_ci_db = record.as_ptr();
+        mcq.arm_db = record.as_ptr().wrapping_add(1);
+        mcq.event = Some(event::<H>);
+        match config.context {
+            Context::HardIrq => mcq.comp = Some(comp),
+            Context::Tasklet => {
+                mcq.comp = Some(bindings::mlx5_add_cq_to_tasklet);
+                mcq.tasklet_ctx.comp = Some(comp);
+            }
+        }
+
+        let inner = KBox::pin_init(
+            pin_init!(Inner {
+                core <- pin_init!(CqCore {
+                    mcq: Opaque::new(mcq),
+                    log_entries,
+                    ring,
+                    record,
+                    register,
+                }),
+                handler,
+            }),
+            GFP_KERNEL,
+        )?;
+        let mut outbox = Mailbox::<bindings::mlx5_ifc_create_cq_out_bits>::new()?;
+        // SAFETY: `hold` keeps the device alive. `mcq` is pinned in `inner`, which is not freed
+        // before mlx5_core has forgotten it. Its callbacks are those of this handler type.
+        to_result(unsafe {
+            bindings::mlx5_core_create_cq(
+                hold.mdev(),
+                inner.core.mcq.get(),
+                inbox.as_mut_ptr(),
+                inbox.len(),
+                outbox.as_mut_ptr(),
+                outbox.len(),
+            )
+        })?;
+        // INVARIANT: Just created. Dropped, and so destroyed, if there is no memory for the `Arc`.
+        let this = Self { inner, hold };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    /// Its handler.
+    pub(crate) fn handler(&self) -> &H {
+        &self.inner.handler
+    }
+
+    /// Has the device delay events until `count` completions are there or `period_us`
+    /// microseconds have passed since the first; 0 and 0 for no delay. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ERANGE` if `period_us` needs more than 12 bits, those of
+    /// [`cmd::exec`](super::cmd::exec).
+    pub(crate) fn moderate(&self, period_us: u16, count: u16) -> Result {
+        if period_us >= 1 << 12 {
+            return Err(ERANGE);
+        }
+        // SAFETY: By the type invariants the queue exists, `hold` keeps the device alive.
+        to_result(unsafe {
+            bindings::mlx5_core_modify_cq_moderation(
+                self.hold.mdev(),
+                self.inner.core.mcq.get(),
+                period_us,
+                count,
+            )
+        })
+    }
+}
+
+impl<H: CompletionHandler> Deref for CompletionQueue<H> {
+    type Target = CqCore;
+
+    fn deref(&self) -> &CqCore {
+        &self.inner.core
+    }
+}
+
+impl<H: CompletionHandler> Cq for CompletionQueue<H> {
+    fn number(&self) -> u32 {
+        self.inner.core.number()
+    }
+}
+
+impl<H: CompletionHandler> Drop for CompletionQueue<H> {
+    fn drop(&mut self) {
+        let mcq = self.inner.core.mcq.get();
+        // SAFETY: By the type invariants mlx5_core knows the queue; `hold` keeps the device alive.
+        // Queue pairs on it would have a reference to `self`. On success it has waited for
+        // running callbacks.
+        let err = unsafe { bindings::mlx5_core_destroy_cq(self.hold.mdev(), mcq) };
+        if err != 0 {
+            pr_err!(
+                "completion queue {:#x} cannot be destroyed (error {err}), its memory is given up\n",
+                self.inner.core.number()
+            );
+            // SAFETY: The queue was created, and after a failed command mlx5_core has taken it
+            // out of its tables but not waited for its users.
+            unsafe { bindings::mlx5_ulp_shim_cq_quiesce(mcq) };
+            let core = self.inner.as_mut().project().core.project();
+            core.ring.leak();
+            core.record.leak();
+        }
+    }
+}
+
+/// Called by mlx5_core when a queue has completions.
+///
+/// # Safety
+///
+/// `mcq` must be that of a [`CompletionQueue<H>`].
+unsafe extern "C" fn comp<H: CompletionHandler>(
+    mcq: *mut bindings::mlx5_core_cq,
+    _eqe: *mut bindings::mlx5_eqe,
+) {
+    // SAFETY: `mcq` is the first field of an `Inner<H>`, which lives at least until mlx5_core
+    // has waited for this call.
+    let inner = unsafe { &*mcq.cast::<Inner<H>>() };
+    inner.handler.completion(&inner.core);
+}
+
+/// Called by mlx5_core when a queue is broken.
+///
+/// # Safety
+///
+/// `mcq` must be that of a [`CompletionQueue<H>`].
+unsafe extern "C" fn event<H: CompletionHandler>(
+    mcq: *mut bindings::mlx5_core_cq,
+    event: bindings::mlx5_event,
+) {
+    if event == bindings::mlx5_event_MLX5_EVENT_TYPE_CQ_ERROR {
+        // SAFETY: As in `comp`.
+        let inner = unsafe { &*mcq.cast::<Inner<H>>() };
+        inner.handler.failed(&inner.core);
+    }
+}

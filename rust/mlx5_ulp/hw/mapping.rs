@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Kernel memory made reachable for the device.
+
+use crate::device::Hold;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use mlx5_ulp_bindings as bindings;
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = kernel::page::PAGE_SIZE;
+
+/// Who writes the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// Only the CPU: the device reads.
+    ToDevice,
+    /// Only the device.
+    FromDevice,
+    /// Both.
+    Bidirectional,
+}
+
+impl Direction {
+    fn as_raw(self) -> bindings::dma_data_direction {
+        match self {
+            Self::ToDevice => bindings::dma_data_direction::DMA_TO_DEVICE,
+            Self::FromDevice => bindings::dma_data_direction::DMA_FROM_DEVICE,
+            Self::Bidirectional => bindings::dma_data_direction::DMA_BIDIRECTIONAL,
+        }
+    }
+}
+
+/// A range of kernel memory, of the linear map or of vmalloc, mapped for DMA page by page.
+pub(crate) struct KernelMapping {
+    /// DMA address of each page.
+    pages: KVVec<u64>,
+    /// Where the range starts in its first page.
+    offset: usize,
+    len: usize,
+    direction: Direction,
+    hold: Hold,
+}
+
+impl KernelMapping {
+    /// Maps `len` bytes at `memory`. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the range is empty or isn't kernel memory with pages behind it, `EIO` if a page
+    /// cannot be mapped, `ENOMEM`.
+    ///
+    /// # Safety
+    ///
+    /// The memory must stay allocated until the mapping is dropped. Until then the device may
+    /// read it and, unless `direction` is [`Direction::ToDevice`], write it at any time.
+    pub(crate) unsafe fn new(
+        hold: Hold,
+        memory: *const u8,
+        len: usize,
+        direction: Direction,
+    ) -> Result<Arc<Self>> {
+        let offset = memory as usize % PAGE_BYTES;
+        let count = len
+            .checked_add(offset)
+            .filter(|_| len != 0)
+            .ok_or(EINVAL)?
+            .div_ceil(PAGE_BYTES);
+        // Dropping it unmaps what has been mapped so far.
+        let mut this = Self {
+            pages: KVVec::with_capacity(count, GFP_KERNEL)?,
+            offset,
+            len,
+            direction,
+            hold,
+        };
+        for i in 0..count {
+            let page = memory.wrapping_sub(offset).wrapping_add(i * PAGE_BYTES);
+            let mut dma = 0;
+            // SAFETY: The hold keeps the device alive. The function checks that there is a page
+            // at that address; that it stays is promised by the caller.
+            let ret = unsafe {
+                bindings::mlx5_ulp_shim_map_page(
+                    this.hold.dma_device(),
+                    page.cast(),
+                    direction.as_raw(),
+                    &mut dma,
+                )
+            };
+            kernel::error::to_result(ret)?;
+            this.pages.push(dma, GFP_KERNEL)?;
+        }
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    /// Length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where the range starts in its first page.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// DMA addresses of its pages. The first has the start of the range at [`Self::offset`].
+    pub(crate) fn pages(&self) -> &[u64] {
+        &self.pages
+    }
+}
+
+impl Drop for KernelMapping {
+    fn drop(&mut self) {
+        for dma in &self.pages {
+            // SAFETY: The hold keeps the device alive; each page was mapped with these values.
+            unsafe {
+                bindings::dma_unmap_page_attrs(
+                    self.hold.dma_device(),
+                    *dma,
+                    PAGE_BYTES,
+                    self.direction.as_raw(),
+                    0,
+                )
+            };
+        }
+    }
+}

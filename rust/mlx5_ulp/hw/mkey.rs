@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory keys.
+//!
+//! A key names memory to the device and says what may be done with it. Three kinds are made
+//! here, told apart by the function that makes them, because they differ most in what a
+//! mistake or a hostile peer can do:
+//!
+//! | made by | memory | peer's access |
+//! |---|---|---|
+//! | [`MemoryKey::local`] | all, by DMA address | none |
+//! | [`MemoryKey::remote`] | one mapped range | as given |
+//! | [`MemoryKey::all_memory_remote`] | all, by DMA address | as given |
+
+use super::{
+    cmd::{
+        field,
+        Mailbox, //
+    },
+    mapping::KernelMapping,
+    pd::ProtectionDomain,
+    qp::RemoteAccess, //
+};
+use core::sync::atomic::{
+    AtomicU8,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc, //
+};
+use mlx5_ulp_bindings as bindings;
+
+type In = bindings::mlx5_ifc_create_mkey_in_bits;
+
+/// A key that any queue pair of its domain may use.
+const ANY_QP: u32 = 0x00ff_ffff;
+/// Addresses in one 16-byte unit in which the length of a translation is told.
+const ADDRESSES_PER_OCTWORD: usize = 2;
+
+/// The low byte of the next key. It differs from key to key, so that one that is used after
+/// it was destroyed is seldom valid again.
+static VARIANT: AtomicU8 = AtomicU8::new(0);
+
+/// A memory key, and the mapping of the memory it names.
+pub(crate) struct MemoryKey {
+    key: u32,
+    pd: Arc<ProtectionDomain>,
+    /// Dropped after the key is destroyed, or never.
+    mapping: Option<Arc<KernelMapping>>,
+}
+
+impl MemoryKey {
+    /// A key for our own WQEs and receives: all memory by its DMA address, local read and
+    /// write. A peer can do nothing with it. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`cmd::exec`](super::cmd::exec).
+    pub(crate) fn local(pd: Arc<ProtectionDomain>) -> Result<Self> {
+        Self::all_memory(pd, RemoteAccess::default())
+    }
+
+    /// A key with which a peer that learns it, and is connected to a queue pair of this domain,
+    /// reads or writes **all memory of this machine** that the device can reach. Only for
+    /// a consumer that asks for exactly this. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`cmd::exec`](super::cmd::exec).
+    pub(crate) fn all_memory_remote(
+        pd: Arc<ProtectionDomain>,
+        access: RemoteAccess,
+    ) -> Result<Self> {
+        pr_warn!("a key to all memory was made for remote access\n");
+        Self::all_memory(pd, access)
+    }
+
+    /// A key for the range of `mapping`, whose first byte a peer addresses as `address`. Sleeps.
+    ///
+    /// `address` must have the offset of the range in its first page in its low bits. Local reads
+    /// and writes of the range are allowed, too.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if `address` has another offset or the range would wrap around; those of
+    /// [`cmd::exec`](super::cmd::exec).
+    pub(crate) fn remote(
+        pd: Arc<ProtectionDomain>,
+        mapping: Arc<KernelMapping>,
+        address: u64,
+        access: RemoteAccess,
+    ) -> Result<Self> {
+        const PAGE_BYTES: u64 = kernel::page::PAGE_SIZE as u64;
+        let len = mapping.len() as u64;
+        if address % PAGE_BYTES != mapping.offset() as u64 || address.checked_add(len).is_none() {
+            return Err(EINVAL);
+        }
+        let pages = mapping.pages();
+        let octwords = pages.len().div_ceil(ADDRESSES_PER_OCTWORD);
+        let mut inbox = Self::inbox(&pd, access, octwords * ADDRESSES_PER_OCTWORD)?;
+        inbox
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.access_mode_1_0),
+                bindings::MLX5_MKC_ACCESS_MODE_MTT,
+            )
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.start_addr),
+                address,
+            )
+            .set(field!(create_mkey_in, memory_key_mkey_entry.len), len)
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.log_page_size),
+                PAGE_BYTES.ilog2(),
+            )
+            .set(
+                field!(
+                    create_mkey_in,
+                    memory_key_mkey_entry.translations_octword_size
+                ),
+                octwords as u32,
+            )
+            .set(
+                field!(create_mkey_in, translations_octword_actual_size),
+                octwords as u32,
+            )
+            // The key says what may be done; the single pages allow all of it.
+            .set_list(
+                pages
+                    .iter()
+                    .map(|dma| dma | u64::from(bindings::MLX5_MTT_PERM_RW)),
+            );
+        Self::create(pd, inbox, Some(mapping))
+    }
+
+    /// The key, as work requests carry it.
+    #[inline]
+    pub(crate) fn key(&self) -> u32 {
+        self.key
+    }
+
+    fn all_memory(pd: Arc<ProtectionDomain>, access: RemoteAccess) -> Result<Self> {
+        let mut inbox = Self::inbox(&pd, access, 0)?;
+        inbox
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.access_mode_1_0),
+                bindings::MLX5_MKC_ACCESS_MODE_PA,
+            )
+            .set(field!(create_mkey_in, memory_key_mkey_entry.length64), 1u32);
+        Self::create(pd, inbox, None)
+    }
+
+    /// What is the same for all kinds.
+    fn inbox(pd: &ProtectionDomain, access: RemoteAccess, list: usize) -> Result<Mailbox<In>> {
+        let mut inbox = Mailbox::with_list(list)?;
+        inbox
+            .set(field!(create_mkey_in, memory_key_mkey_entry.lr), 1u32)
+            .set(field!(create_mkey_in, memory_key_mkey_entry.lw), 1u32)
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.rr),
+                access.read,
+            )
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.rw),
+                access.write,
+            )
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.a),
+                access.atomic,
+            )
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.pd),
+                pd.number(),
+            )
+            .set(field!(create_mkey_in, memory_key_mkey_entry.qpn), ANY_QP)
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.mkey_7_0),
+                VARIANT.fetch_add(1, Relaxed),
+            );
+        Ok(inbox)
+    }
+
+    fn create(
+        pd: Arc<ProtectionDomain>,
+        mut inbox: Mailbox<In>,
+        mapping: Option<Arc<KernelMapping>>,
+    ) -> Result<Self> {
+        let mut key = 0;
+        // SAFETY: The domain keeps the device alive, the inbox is valid for its length, and `key`
+        // is a valid place for the answer.
+        to_result(unsafe {
+            bindings::mlx5_core_create_mkey(
+                pd.hold().mdev(),
+                &mut key,
+                inbox.as_mut_ptr(),
+                inbox.len(),
+            )
+        })?;
+        Ok(Self { key, pd, mapping })
+    }
+}
+
+impl Drop for MemoryKey {
+    fn drop(&mut self) {
+        // SAFETY: The domain keeps the device alive, and the key is destroyed once.
+        let err = unsafe { bindings::mlx5_core_destroy_mkey(self.pd.hold().mdev(), self.key) };
+        if err != 0 {
+            pr_err!(
+                "memory key {:#x} cannot be destroyed: error {err}\n",
+                self.key
+            );
+        }
+        // The memory is the consumer's and goes back to him all the same.
+        self.mapping = None;
+    }
+}

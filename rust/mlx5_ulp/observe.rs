@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a human sees of the module: counters, debugfs, sysfs, tracepoints.
+//!
+//! The data path only ever writes plain per-queue numbers; everything shared, summed or
+//! printed happens in the reader.
+
+pub(crate) mod counters;
+pub(crate) mod debugfs;
+// A pure file: also compiled on the host.
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod totals;
+pub(crate) mod trace;

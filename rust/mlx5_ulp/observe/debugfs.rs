@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `/sys/kernel/debug/mlx5_ulp/`: a folder per device, a folder per queue in it.
+//!
+//! Removing a file waits for those who are reading it, and readers take no lock of the data path.
+
+use crate::device::{
+    Device,
+    Hold, //
+};
+use kernel::{
+    bindings,
+    debugfs::{
+        Dir,
+        File, //
+    },
+    fmt,
+    prelude::*,
+    str::CString,
+    sync::Arc, //
+};
+
+/// Name of the module's folder.
+const ROOT: &CStr = c"mlx5_ulp";
+
+/// The module's folder.
+pub(crate) struct Root(Dir);
+
+impl Root {
+    /// Makes it.
+    pub(crate) fn new() -> Self {
+        Self(Dir::new(ROOT))
+    }
+}
+
+/// The folder of a device, removed when dropped.
+pub(crate) struct DeviceDir {
+    // Files before their folder.
+    _doorbells: Pin<KBox<File<Arc<Device>>>>,
+    queues: Dir,
+    _dir: Dir,
+}
+
+impl DeviceDir {
+    /// Makes it under the device's name.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`. If debugfs itself fails that goes unnoticed, as everywhere.
+    pub(crate) fn new(root: &Root, device: &Arc<Device>) -> Result<Self> {
+        let dir = root.0.subdir(&device.name()?);
+        Ok(Self {
+            _doorbells: KBox::pin_init(
+                dir.read_callback_file(c"doorbells", device.clone(), &doorbells),
+                GFP_KERNEL,
+            )?,
+            queues: dir.subdir(c"queues"),
+            _dir: dir,
+        })
+    }
+
+    /// The folder of its queues, for [`Device`] to hand to them.
+    pub(crate) fn queues(&self) -> Dir {
+        self.queues.clone()
+    }
+}
+
+/// Sums over all queues since the device was attached.
+fn doorbells(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (sum, queues) = device.counters().sum();
+    f.write_fmt(fmt!("queues {queues}\n"))?;
+    for (name, value) in sum.named() {
+        f.write_fmt(fmt!("{name} {value}\n"))?;
+    }
+    Ok(())
+}
+
+/// Renames the folder of a device.
+pub(crate) fn rename(from: &CStr, to: &CStr) {
+    // SAFETY: The names are valid strings, and a null parent is the root of debugfs. What
+    // `debugfs_lookup` returns is null or a reference, which is given back.
+    unsafe {
+        let root = bindings::debugfs_lookup(ROOT.as_char_ptr(), core::ptr::null_mut());
+        if root.is_null() {
+            return;
+        }
+        let dir = bindings::debugfs_lookup(from.as_char_ptr(), root);
+        if !dir.is_null() {
+            bindings::debugfs_change_name(dir, c"%s".as_char_ptr(), to.as_char_ptr());
+            bindings::dput(dir);
+        }
+        bindings::dput(root);
+    }
+}
+
+/// What a queue tells about itself.
+pub(crate) trait QueueReport: Send + Sync {
+    /// Writes the file `state`. May sleep; must not wait for the data path.
+    fn state(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+/// The folder of a queue, removed when dropped.
+pub(crate) struct QueueDir {
+    _state: Pin<KBox<File<Arc<dyn QueueReport>>>>,
+    _dir: Dir,
+    _hold: Hold,
+}
+
+impl QueueDir {
+    /// Makes `queues/<qpn>` with what `report` has to tell.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, `ENODEV` if the device is being removed.
+    pub(crate) fn new(hold: Hold, qpn: u32, report: Arc<dyn QueueReport>) -> Result<Self> {
+        let name = CString::try_from_fmt(fmt!("{qpn:#x}"))?;
+        let dir = hold.queues_dir()?.subdir(&name);
+        Ok(Self {
+            _state: KBox::pin_init(
+                dir.read_callback_file(c"state", report, &queue_state),
+                GFP_KERNEL,
+            )?,
+            _dir: dir,
+            _hold: hold,
+        })
+    }
+}
+
+/// The file `state` of a queue.
+fn queue_state(report: &Arc<dyn QueueReport>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    report.state(f)
+}
