@@ -36,6 +36,7 @@ use crate::{
         events::EventTable, //
     },
     observe::counters::CounterTable,
+    params::Params, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -78,6 +79,7 @@ pub(crate) struct Device {
     ibdev: NonNull<bindings::ib_device>,
     /// What the device can do, read once when it was attached.
     caps: Caps,
+    params: Params,
     /// The name the RDMA core knows it by. It may be renamed at any time.
     #[pin]
     name: Mutex<CString>,
@@ -120,6 +122,7 @@ impl Device {
         ibdev: NonNull<bindings::ib_device>,
         mdev: NonNull<bindings::mlx5_core_dev>,
         name: CString,
+        params: Params,
     ) -> Result<Arc<Self>> {
         // SAFETY: The caller guarantees that `mdev` is valid.
         let caps = unsafe { Caps::read(mdev) };
@@ -128,6 +131,7 @@ impl Device {
                 mdev,
                 ibdev,
                 caps,
+                params,
                 name <- new_mutex!(name, "mlx5_ulp_name"),
                 life <- new_mutex!(Life { removing: false, holds: 0 }, "mlx5_ulp_life"),
                 idle <- Completion::new(),
@@ -197,6 +201,11 @@ impl Device {
     /// What the device can do.
     pub(crate) fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    /// Its parameters.
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
     }
 
     /// Who hears of events of the device.

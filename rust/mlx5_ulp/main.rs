@@ -9,10 +9,16 @@
 
 use kernel::prelude::*;
 
+#[allow(dead_code, unreachable_pub)]
+mod be;
+mod cq;
 mod device;
 mod hw;
 mod observe;
+mod params;
 mod sync;
+#[allow(dead_code, unreachable_pub)]
+mod wqe;
 
 module! {
     type: Mlx5Ulp,
@@ -22,9 +28,9 @@ module! {
     license: "GPL",
 }
 
-/// The loaded module: its debugfs root and its registration with the RDMA core.
+/// The loaded module.
 struct Mlx5Ulp {
-    /// Dropped first: detaches from every device.
+    /// Detaches from every device when dropped.
     _client: device::client::Registration,
 }
 

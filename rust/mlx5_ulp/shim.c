@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/completion.h>
 #include <linux/device.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/pci.h>
+#include <linux/printk.h>
 #include <linux/string.h>
 
 #include "shim.h"
@@ -35,6 +38,13 @@ struct ib_device *mlx5_ulp_shim_to_ibdev(struct device *dev)
 void *mlx5_ulp_shim_client_data(struct ib_device *ibdev, struct ib_client *client)
 {
 	return ib_get_client_data(ibdev, client);
+}
+
+void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
+			   const char *reason)
+{
+	pr_notice_ratelimited("%s: %s: value refused: %s\n",
+			      dev_name(&ibdev->dev), parameter, reason);
 }
 
 int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,

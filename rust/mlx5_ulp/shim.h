@@ -19,6 +19,13 @@ struct ib_device *mlx5_ulp_shim_to_ibdev(struct device *dev);
 
 void *mlx5_ulp_shim_client_data(struct ib_device *ibdev, struct ib_client *client);
 
+/* Say, rate-limited, that a value written to a parameter was refused. */
+void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
+			   const char *reason);
+
+/* Module parameters, see module_params.c. */
+extern char *mlx5_ulp_param_doorbell_mode;
+
 /*
  * Map the page at @addr, which is in the linear map or from vmalloc. -EINVAL if
  * there is no page, -EIO if the device cannot reach it.

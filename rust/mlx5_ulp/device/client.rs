@@ -5,11 +5,15 @@
 use super::Device;
 use crate::{
     hw::events::Notifier,
-    observe::debugfs::{
-        self,
-        DeviceDir,
-        Root, //
+    observe::{
+        debugfs::{
+            self,
+            DeviceDir,
+            Root, //
+        },
+        sysfs::ParamsDir, //
     },
+    params::Params, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -54,6 +58,8 @@ static CLIENT: Client = Client(Opaque::new(bindings::ib_client {
 /// [`Registration::drop`] takes it out.
 struct Attached {
     root: Root,
+    /// Parameters of devices to come.
+    params: Params,
     devices: KVec<Arc<Device>>,
 }
 
@@ -64,15 +70,16 @@ kernel::sync::global_lock! {
 
 /// One attached device, from `add` to `remove`. Fields are dropped in this order.
 struct Attachment {
-    /// Waits for its readers when dropped.
-    _debugfs: DeviceDir,
+    /// Waits for its readers when dropped, as does `debugfs`.
+    params: Option<ParamsDir>,
+    debugfs: Option<DeviceDir>,
     /// No event is delivered any more once it is dropped.
     _notifier: Pin<KBox<Notifier>>,
     device: Arc<Device>,
 }
 
 impl Attachment {
-    /// Makes the device known to consumers and to users.
+    /// Attaches to `ibdev`: makes it known to consumers and to users.
     ///
     /// # Errors
     ///
@@ -80,33 +87,54 @@ impl Attachment {
     ///
     /// # Safety
     ///
-    /// `ibdev` must be a device that is just being added, and [`Self::detach`] must be called
-    /// before its removal ends.
-    unsafe fn new(ibdev: NonNull<bindings::ib_device>) -> Result<KBox<Self>> {
+    /// `ibdev` must be a device that is just being added. Unless this fails, [`Self::detach`] must
+    /// be called with our client data before its removal ends.
+    unsafe fn attach(ibdev: NonNull<bindings::ib_device>) -> Result {
         // SAFETY: The caller guarantees that `ibdev` is valid. Its name changes only under the
         // lock that is held around `add`.
         let name = unsafe { name_of(ibdev) }?;
         // SAFETY: As above.
         let mdev = unsafe { supported(ibdev, &name) }?;
+        let params = DEVICES.lock().as_ref().ok_or(ENODEV)?.params.clone();
         // SAFETY: `ibdev` is valid by promise of the caller, and mlx5_core removes the RDMA device
         // before it lets go of its own. `detach` waits for the holds.
-        let device = unsafe { Device::new(ibdev, mdev, name) }?;
-        let notifier = Notifier::new(&device)?;
-
-        let mut attached = DEVICES.lock();
-        let attached = attached.as_mut().ok_or(ENODEV)?;
-        let debugfs = DeviceDir::new(&attached.root, &device)?;
-        *device.queues_dir.lock() = Some(debugfs.queues());
+        let device = unsafe { Device::new(ibdev, mdev, name, params) }?;
         let this = KBox::new(
             Self {
-                _debugfs: debugfs,
-                _notifier: notifier,
-                device: device.clone(),
+                params: None,
+                debugfs: None,
+                _notifier: Notifier::new(&device)?,
+                device,
             },
             GFP_KERNEL,
         )?;
-        attached.devices.push(device, GFP_KERNEL)?;
-        Ok(this)
+        // From here on `detach` undoes everything.
+        let this = KBox::into_raw(this);
+        // SAFETY: The device is valid, and the client is the one that it is added to.
+        unsafe { bindings::ib_set_client_data(ibdev.as_ptr(), CLIENT.0.get(), this.cast()) };
+        // SAFETY: Just made, and only we know it: the files do not look at it, but at its device.
+        unsafe { (*this).publish(ibdev) }.inspect_err(|_| {
+            // SAFETY: As above. The RDMA core forgets the client data of an `add` that fails.
+            unsafe { KBox::from_raw(this) }.detach();
+        })
+    }
+
+    /// Makes the files, and lets consumers find the device.
+    ///
+    /// # Safety
+    ///
+    /// `ibdev` must be the device that `self` is the client data of.
+    unsafe fn publish(&mut self, ibdev: NonNull<bindings::ib_device>) -> Result {
+        // SAFETY: Promised by the caller; `detach` drops it before the device is gone.
+        self.params = Some(unsafe { ParamsDir::new(ibdev.as_ptr()) }?);
+        let mut attached = DEVICES.lock();
+        let attached = attached.as_mut().ok_or(ENODEV)?;
+        let debugfs = DeviceDir::new(&attached.root, &self.device)?;
+        *self.device.queues_dir.lock() = Some(debugfs.queues());
+        self.debugfs = Some(debugfs);
+        attached.devices.push(self.device.clone(), GFP_KERNEL)?;
+        pr_info!("{}: attached\n", &**self.device.name.lock());
+        Ok(())
     }
 
     /// Takes the device away from consumers and users: see [`super`].
@@ -120,6 +148,27 @@ impl Attachment {
         drop(self);
         device.wait_for_holds();
     }
+}
+
+/// The device that a sysfs file belongs to.
+///
+/// # Safety
+///
+/// `dev` must be a device with a [`ParamsDir`], and the result not be used when that is gone.
+pub(crate) unsafe fn device_of<'a>(dev: *mut bindings::device) -> Option<&'a Device> {
+    // SAFETY: The caller guarantees that it is an RDMA device of ours.
+    let data = unsafe {
+        bindings::mlx5_ulp_shim_client_data(bindings::mlx5_ulp_shim_to_ibdev(dev), CLIENT.0.get())
+    };
+    // SAFETY: The client data was set before the folder was made, and is freed after it was removed.
+    // Only its device is looked at, which does not change.
+    let device = unsafe {
+        data.cast::<Attachment>()
+            .as_ref()
+            .map(|a| &raw const a.device)
+    }?;
+    // SAFETY: As above.
+    Some(unsafe { &*device })
 }
 
 /// A copy of the name of `ibdev`.
@@ -177,16 +226,7 @@ unsafe extern "C" fn add(ibdev: *mut bindings::ib_device) -> c_int {
         let ibdev = NonNull::new(ibdev).ok_or(ENODEV)?;
         // SAFETY: The RDMA core passes a valid device and calls `remove` before it goes, unless
         // we fail here.
-        let attachment = unsafe { Attachment::new(ibdev) }?;
-        pr_info!("{}: attached\n", &*attachment.device.name()?);
-        // SAFETY: As above, and the client is the one it calls for.
-        unsafe {
-            bindings::ib_set_client_data(
-                ibdev.as_ptr(),
-                CLIENT.0.get(),
-                KBox::into_raw(attachment).cast(),
-            )
-        };
+        unsafe { Attachment::attach(ibdev) }?;
         Ok(0)
     })
 }
@@ -234,6 +274,7 @@ impl Registration {
         unsafe { DEVICES.init() };
         *DEVICES.lock() = Some(Attached {
             root: Root::new(),
+            params: Params::of_module()?,
             devices: KVec::new(),
         });
         let this = Self(());

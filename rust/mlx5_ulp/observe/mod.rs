@@ -7,6 +7,7 @@
 
 pub(crate) mod counters;
 pub(crate) mod debugfs;
+pub(crate) mod sysfs;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod totals;
