@@ -9,7 +9,7 @@ from pathlib import Path
 from .guest_test import Shape
 from .process import Process
 
-BINARY = Path("/src/build/cargo/release/connectx")
+BINARY = Path("/src/build/bin/connectx")
 _START_SECONDS = 20
 
 
