@@ -20,7 +20,8 @@
 //! Outer locks first. A lock may be taken while those before it are held, never the other
 //! way round.
 //!
-//! 1. The RDMA core's `devices_rwsem` and `client_data_rwsem` (held around add, remove, rename)
+//! 1. The RDMA core's locks: `devices_rwsem` and `client_data_rwsem` for reading around add and
+//!    rename, `unregistration_lock` around the removal of a device, none when we leave
 //! 2. `client::DEVICES`: the list of attached devices
 //! 3. The state of a consumer's handle (queue, region, ...), a mutex each
 //! 4. [`Device::members`], [`Device::life`] and the lock of the counter table: leaves, nothing
@@ -28,7 +29,7 @@
 //! 5. The event table ([`crate::hw::events`]), interrupts off: event handlers run under it
 //! 6. Spin locks of the data path (posting, completion), interrupts off
 //!
-//! [`Member`] functions are called with lock 1 held alone.
+//! [`Member`] functions are called with none of ours held.
 
 use crate::{
     hw::{
@@ -150,7 +151,16 @@ impl Device {
     ///
     /// `ENODEV` if there is none of that name, or it is not ours.
     pub(crate) fn find(name: &CStr) -> Result<Arc<Self>> {
-        client::find(name)
+        client::find(|d| d.name.lock().to_bytes() == name.to_bytes())
+    }
+
+    /// Finds an attached device by its RDMA device; the pointer is only compared.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if it is not ours.
+    pub(crate) fn of(ibdev: *const bindings::ib_device) -> Result<Arc<Self>> {
+        client::find(|d| core::ptr::eq(d.ibdev.as_ptr(), ibdev))
     }
 
     /// Keeps the hardware from going away.

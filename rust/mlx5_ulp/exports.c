@@ -4,3 +4,23 @@
  * EXPORT_SYMBOL_GPL() is C.
  */
 #include <linux/export.h>
+
+#include <mlx5_ulp.h>
+
+EXPORT_SYMBOL_GPL(mlx5_ulp_open);
+EXPORT_SYMBOL_GPL(mlx5_ulp_open_ibdev);
+EXPORT_SYMBOL_GPL(mlx5_ulp_close);
+EXPORT_SYMBOL_GPL(mlx5_ulp_query_limits);
+EXPORT_SYMBOL_GPL(mlx5_ulp_local_key);
+EXPORT_SYMBOL_GPL(mlx5_ulp_region_create);
+EXPORT_SYMBOL_GPL(mlx5_ulp_region_destroy);
+EXPORT_SYMBOL_GPL(mlx5_ulp_region_key);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_create);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_address);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_connect);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_drain);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_destroy);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_query_stats);
+EXPORT_SYMBOL_GPL(mlx5_ulp_post_write);
+EXPORT_SYMBOL_GPL(mlx5_ulp_post_writes);
+EXPORT_SYMBOL_GPL(mlx5_ulp_flush);

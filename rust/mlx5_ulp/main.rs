@@ -9,13 +9,16 @@
 
 use kernel::prelude::*;
 
+mod api;
 #[allow(dead_code, unreachable_pub)]
 mod be;
 mod cq;
 mod device;
+mod doorbell;
 mod hw;
 mod observe;
 mod params;
+mod queue;
 mod sync;
 #[allow(dead_code, unreachable_pub)]
 mod wqe;

@@ -3,6 +3,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
+#include <linux/bottom_half.h>
 #include <linux/device.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
@@ -68,4 +69,14 @@ void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq)
 	synchronize_irq(cq->irqn);
 	mlx5_cq_put(cq);
 	wait_for_completion(&cq->free);
+}
+
+void mlx5_ulp_shim_bh_disable(void)
+{
+	local_bh_disable();
+}
+
+void mlx5_ulp_shim_bh_enable(void)
+{
+	local_bh_enable();
 }

@@ -39,4 +39,8 @@ int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
  */
 void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq);
 
+/* Softirqs off and on again on this CPU; nests. */
+void mlx5_ulp_shim_bh_disable(void);
+void mlx5_ulp_shim_bh_enable(void);
+
 #endif /* MLX5_ULP_SHIM_H */

@@ -207,7 +207,7 @@ impl Failure {
 
 impl Cqe {
     /// Reads any 64 bytes.
-    pub fn decode(b: &[u8; SIZE]) -> Cqe {
+    pub const fn decode(b: &[u8; SIZE]) -> Cqe {
         let tail = Tail::decode(&be::get64(b, TAIL).to_be_bytes());
         match tail.opcode() {
             Opcode::REQ

@@ -205,13 +205,13 @@ unsafe fn supported(
 }
 
 /// See [`Device::find`].
-pub(super) fn find(name: &CStr) -> Result<Arc<Device>> {
+pub(super) fn find(wanted: impl Fn(&Device) -> bool) -> Result<Arc<Device>> {
     let attached = DEVICES.lock();
     let attached = attached.as_ref().ok_or(ENODEV)?;
     attached
         .devices
         .iter()
-        .find(|d| d.name.lock().to_bytes() == name.to_bytes())
+        .find(|d| wanted(d))
         .cloned()
         .ok_or(ENODEV)
 }

@@ -126,19 +126,19 @@ impl Policy {
         self.mode
     }
 
-    /// `wqes` WQEs were posted. `busy` says whether the HCA has earlier work of this queue that was rung
+    /// `wqes` WQEs were posted. `busy`, asked only when it matters, says whether the HCA has earlier work of this queue that was rung
     /// and will yield a completion.
     ///
     /// `Some` means: ring now. The caller rings and calls [`Policy::rung`].
     #[inline(always)]
-    pub fn posted(&mut self, wqes: u32, busy: bool, hint: Hint) -> Option<Cause> {
+    pub fn posted(&mut self, wqes: u32, busy: impl FnOnce() -> bool, hint: Hint) -> Option<Cause> {
         self.waiting = self.waiting.wrapping_add(wqes);
         if self.waiting >= self.limit {
             return Some(Cause::Limit);
         }
         match hint {
             Hint::Last => Some(Cause::Last),
-            Hint::None if !busy => Some(Cause::Idle),
+            Hint::None if !busy() => Some(Cause::Idle),
             _ => None,
         }
     }
@@ -208,7 +208,7 @@ mod tests {
     fn each_always_rings() {
         let mut p = Policy::new(Mode::Each, 4, 16);
         for hint in [Hint::None, Hint::More, Hint::Last] {
-            assert_eq!(p.posted(1, true, hint), Some(Cause::Limit));
+            assert_eq!(p.posted(1, || true, hint), Some(Cause::Limit));
             assert_eq!(p.rung(), 1);
         }
     }
@@ -216,12 +216,12 @@ mod tests {
     #[test]
     fn batch_rings_at_the_limit_and_when_idle() {
         let mut p = Policy::new(Mode::Batch, 4, 16);
-        assert_eq!(p.posted(1, false, Hint::None), Some(Cause::Idle));
+        assert_eq!(p.posted(1, || false, Hint::None), Some(Cause::Idle));
         p.rung();
         for _ in 0..3 {
-            assert_eq!(p.posted(1, true, Hint::None), None);
+            assert_eq!(p.posted(1, || true, Hint::None), None);
         }
-        assert_eq!(p.posted(1, true, Hint::None), Some(Cause::Limit));
+        assert_eq!(p.posted(1, || true, Hint::None), Some(Cause::Limit));
         assert_eq!(p.rung(), 4);
         assert_eq!(p.flush(), None);
     }
@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn last_flush_completion_and_hold_ring_what_waits() {
         let mut p = Policy::new(Mode::Batch, 8, 16);
-        assert_eq!(p.posted(1, true, Hint::Last), Some(Cause::Last));
+        assert_eq!(p.posted(1, || true, Hint::Last), Some(Cause::Last));
         p.rung();
-        p.posted(1, true, Hint::None);
+        p.posted(1, || true, Hint::None);
         assert_eq!(p.flush(), Some(Cause::Flush));
         assert_eq!(p.completed(1, 8, true), None);
         assert_eq!(p.completed(1, 8, false), Some(Cause::Idle));

@@ -9,6 +9,7 @@
 #include <linux/mlx5/driver.h>
 #include <linux/mlx5/mlx5_ifc.h>
 #include <linux/mlx5/qp.h>
+#include <mlx5_ulp.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 #include <trace/events/mlx5_ulp.h>

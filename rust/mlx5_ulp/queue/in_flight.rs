@@ -95,6 +95,17 @@ where
         (hardware(last.block.load(Ordering::Relaxed)) == counter).then_some(end)
     }
 
+    /// The number of the first request of the WQE whose last request is before `end`, not before
+    /// `retired`. Both as [`InFlight::completed_by`] has them.
+    pub fn begin(&self, end: u32, retired: u32) -> u32 {
+        let block = |request| self.entry(request).map(|e| e.block.load(Ordering::Relaxed));
+        let mut begin = end.wrapping_sub(1);
+        while begin != retired && block(begin.wrapping_sub(1)) == block(end.wrapping_sub(1)) {
+            begin = begin.wrapping_sub(1);
+        }
+        begin
+    }
+
     /// The cookie of a request in flight. For the side that retires, before it retires the request.
     #[inline(always)]
     pub fn cookie(&self, request: u32) -> usize {
@@ -154,6 +165,11 @@ mod tests {
         assert_eq!(t.completed_by(0, 1, 4), None);
         assert_eq!(t.completed_by(4, 1, 3), None);
         assert_eq!(t.cookie(2), 102);
+        // The last WQE has two requests, unless the first of them is retired.
+        assert_eq!(t.begin(4, 0), 2);
+        assert_eq!(t.begin(4, 3), 3);
+        assert_eq!(t.begin(2, 0), 1);
+        assert_eq!(t.begin(1, 0), 0);
     }
 
     #[test]

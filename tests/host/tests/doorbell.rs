@@ -55,7 +55,7 @@ impl Model {
                 let busy = self.busy();
                 self.waiting.extend((1..=n).map(|i| signaled && i == n));
                 self.posted += u64::from(n);
-                self.policy.posted(n, busy, hint)
+                self.policy.posted(n, || busy, hint)
             }
             Event::Flush => self.policy.flush(),
             Event::Complete(n) => {
@@ -114,7 +114,7 @@ proptest! {
     fn at_depth_one_every_post_rings(mode in mode(), batch in 0u32..100, max in 0u32..100) {
         let mut p = Policy::new(mode, batch, max);
         for _ in 0..50 {
-            prop_assert!(p.posted(1, false, Hint::None).is_some());
+            prop_assert!(p.posted(1, || false, Hint::None).is_some());
             p.rung();
             prop_assert!(p.completed(1, 0, false).is_none());
         }
@@ -130,7 +130,7 @@ fn at_depth_64_few_posts_ring() {
     for round in 0..1000 {
         // Fill up to 64, one by one; then 16 complete.
         while in_flight < 64 {
-            let cause = p.posted(1, rung > 0, Hint::None);
+            let cause = p.posted(1, || rung > 0, Hint::None);
             in_flight += 1;
             posts += u32::from(round >= 100);
             if cause.is_some() {

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * mlx5_ulp: direct RDMA send queues on ConnectX devices, for kernel consumers.
+ *
+ * The road of a consumer:
+ *
+ *	mlx5_ulp_open()			take hold of a device
+ *	mlx5_ulp_region_create()	register memory, get keys for it
+ *	mlx5_ulp_queue_create()		make a send queue
+ *	mlx5_ulp_queue_address()	tell the peer, out of band
+ *	mlx5_ulp_queue_connect()	with what the peer told
+ *	mlx5_ulp_post_write()		as often as you like
+ *	mlx5_ulp_queue_drain()		wait for what is in flight
+ *	mlx5_ulp_queue_destroy(), mlx5_ulp_region_destroy(), mlx5_ulp_close()
+ *
+ * Contexts: "may sleep" means process context without spin locks; "any
+ * context" includes interrupts and completion callbacks.
+ */
+#ifndef MLX5_ULP_H
+#define MLX5_ULP_H
+
+#include <linux/err.h>
+#include <linux/types.h>
+
+struct device;
+struct ib_device;
+
+struct mlx5_ulp_device;
+struct mlx5_ulp_queue;
+struct mlx5_ulp_region;
+struct mlx5_ulp_request;
+
+/* -------------------------------------------------------------- device -- */
+
+/**
+ * struct mlx5_ulp_open_attr - how to open a device
+ * @removal: called once when the device is about to go, or %NULL. From process
+ *	context, may sleep. Everything still works when it is called; when it
+ *	returns, all that the consumer still has on the device is shut down:
+ *	requests in flight complete with %-ECANCELED, later calls answer
+ *	%-ENODEV, and the handles stay to be destroyed. It may destroy and close
+ *	everything itself. It must not wait for another task that destroys or
+ *	closes.
+ * @context: passed to @removal
+ */
+struct mlx5_ulp_open_attr {
+	void (*removal)(void *context);
+	void *context;
+};
+
+/**
+ * mlx5_ulp_open() - take hold of a device by its name
+ * @name: name of the RDMA device, such as "mlx5_0"
+ * @attr: removal notice, or %NULL for none
+ *
+ * Gives the consumer a protection domain of its own: keys and queues of one
+ * handle work together, those of different handles do not.
+ *
+ * Context: May sleep.
+ * Return: the handle, to be given back by mlx5_ulp_close(), or an ERR_PTR():
+ * %-ENODEV when there is no attached mlx5 device of that name or it is being
+ * removed, %-EINVAL when @name is not a name, %-ENOMEM, or what the firmware
+ * answered.
+ */
+struct mlx5_ulp_device *mlx5_ulp_open(const char *name,
+				      const struct mlx5_ulp_open_attr *attr);
+
+/**
+ * mlx5_ulp_open_ibdev() - take hold of a device by its RDMA device
+ * @ibdev: the device, kept alive by the caller during the call
+ * @attr: removal notice, or %NULL for none
+ *
+ * As mlx5_ulp_open().
+ *
+ * Context: May sleep.
+ * Return: as mlx5_ulp_open().
+ */
+struct mlx5_ulp_device *mlx5_ulp_open_ibdev(struct ib_device *ibdev,
+					    const struct mlx5_ulp_open_attr *attr);
+
+/**
+ * mlx5_ulp_close() - give back a device
+ * @dev: the handle
+ *
+ * The handle must not be used afterwards. Queues and regions that were made on
+ * it keep working until they are destroyed. When this returns, the removal
+ * notice is not called any more, unless it is what called this.
+ *
+ * Context: May sleep.
+ */
+void mlx5_ulp_close(struct mlx5_ulp_device *dev);
+
+/**
+ * struct mlx5_ulp_limits - what a device can do
+ * @max_depth: most requests in flight on one queue, for requests of one basic
+ *	block
+ * @max_sge: most data ranges of one request
+ * @max_inline: most bytes of payload in a request itself
+ * @max_message: most bytes of one request
+ * @vectors: number of completion vectors
+ */
+struct mlx5_ulp_limits {
+	u32 max_depth;
+	u32 max_sge;
+	u32 max_inline;
+	u32 max_message;
+	u32 vectors;
+};
+
+/**
+ * mlx5_ulp_query_limits() - what a device can do
+ * @dev: the handle
+ * @limits: filled in
+ *
+ * Context: Any context.
+ */
+void mlx5_ulp_query_limits(const struct mlx5_ulp_device *dev,
+			   struct mlx5_ulp_limits *limits);
+
+/**
+ * mlx5_ulp_local_key() - the key to local memory by DMA address
+ * @dev: the handle
+ *
+ * With this key a request names memory by the DMA addresses that the consumer
+ * got from the DMA API for mlx5_ulp_dma_device(). The key is good for local
+ * access only: no peer can use it.
+ *
+ * Context: Any context.
+ * Return: the key; 0 once the device is gone.
+ */
+u32 mlx5_ulp_local_key(const struct mlx5_ulp_device *dev);
+
+/* -------------------------------------------------------------- region -- */
+
+/**
+ * enum mlx5_ulp_access - what may be done with a region, ORed
+ * @MLX5_ULP_ACCESS_LOCAL: read it, as the source of a WRITE (always granted)
+ * @MLX5_ULP_ACCESS_REMOTE_WRITE: a peer may write it
+ * @MLX5_ULP_ACCESS_REMOTE_READ: a peer may read it
+ * @MLX5_ULP_ACCESS_REMOTE_ATOMIC: a peer may use atomic operations on it
+ */
+enum mlx5_ulp_access {
+	MLX5_ULP_ACCESS_LOCAL		= 0,
+	MLX5_ULP_ACCESS_REMOTE_WRITE	= 1 << 0,
+	MLX5_ULP_ACCESS_REMOTE_READ	= 1 << 1,
+	MLX5_ULP_ACCESS_REMOTE_ATOMIC	= 1 << 2,
+};
+
+/**
+ * mlx5_ulp_region_create() - register kernel memory
+ * @dev: the handle
+ * @memory: memory of kmalloc(), vmalloc() or pages, which stays allocated
+ *	until the region is destroyed
+ * @length: bytes, not 0
+ * @access: of &enum mlx5_ulp_access
+ *
+ * In the region the memory has its kernel virtual address: the address that a
+ * request or a peer gives is the pointer itself. Access ends with the last
+ * byte of @length.
+ *
+ * Context: May sleep.
+ * Return: the region, to be given back by mlx5_ulp_region_destroy(), or an
+ * ERR_PTR(): %-EINVAL for an empty range, memory that is neither mapped nor
+ * direct, or unknown bits in @access, %-ENODEV, %-ENOMEM, or what the firmware
+ * answered.
+ */
+struct mlx5_ulp_region *mlx5_ulp_region_create(struct mlx5_ulp_device *dev,
+					       void *memory, size_t length,
+					       unsigned int access);
+
+/**
+ * mlx5_ulp_region_destroy() - make the keys of a region useless
+ * @region: the region
+ *
+ * When this returns, no peer reaches the memory any more. Requests that name
+ * the region must have completed.
+ *
+ * Context: May sleep.
+ */
+void mlx5_ulp_region_destroy(struct mlx5_ulp_region *region);
+
+/**
+ * mlx5_ulp_region_key() - the key of a region
+ * @region: the region
+ *
+ * One key serves both ends: as local key in requests on the same handle's
+ * queues and, with the rights given, as remote key at the peer.
+ *
+ * Context: Any context.
+ * Return: the key.
+ */
+u32 mlx5_ulp_region_key(const struct mlx5_ulp_region *region);
+
+/* --------------------------------------------------------------- queue -- */
+
+/**
+ * struct mlx5_ulp_queue_attr - how to make a queue
+ * @depth: requests that may be in flight, not 0
+ * @max_sge: most data ranges of one request, 1 if left 0
+ * @max_inline: most bytes of payload in a request itself, may be 0
+ * @vector: completion vector, whose CPU the callbacks run on; any number, it is
+ *	reduced to the vectors that there are
+ * @access: of &enum mlx5_ulp_access: what the peer may do through this queue
+ * @context: passed with each completion
+ *
+ * A request that needs neither more ranges nor more inline bytes than said here
+ * always fits while fewer than @depth are in flight.
+ */
+struct mlx5_ulp_queue_attr {
+	u32 depth;
+	u32 max_sge;
+	u32 max_inline;
+	u32 vector;
+	u32 access;
+	void *context;
+};
+
+/**
+ * struct mlx5_ulp_address - where a queue can be reached
+ * @qpn: number of the QP, 24 bits
+ * @psn: first packet sequence number, 24 bits
+ * @gid: GID of the port
+ * @mac: MAC address of the port, for RoCE
+ * @mtu: largest payload of a packet, bytes: 256, 512, 1024, 2048 or 4096
+ */
+struct mlx5_ulp_address {
+	u32 qpn;
+	u32 psn;
+	u8 gid[16];
+	u8 mac[6];
+	u16 mtu;
+};
+
+/**
+ * struct mlx5_ulp_connect_attr - how to connect, beside the address
+ * @gid_index: index of the own GID, or %MLX5_ULP_GID_AUTO
+ * @timeout: time until a packet is sent again: 4.096 us << timeout; 1 to 31, 14
+ *	if left 0
+ * @retry_count: how often it is sent again, 1 to 7; 7 if left 0
+ * @rnr_retry: how often when the peer has no receive, 1 to 7 (7 means for
+ *	ever); 7 if left 0
+ * @traffic_class: of the IP header
+ */
+struct mlx5_ulp_connect_attr {
+	s32 gid_index;
+	u8 timeout;
+	u8 retry_count;
+	u8 rnr_retry;
+	u8 traffic_class;
+};
+
+/* The first RoCE v2 GID of the port. */
+#define MLX5_ULP_GID_AUTO (-1)
+
+/**
+ * mlx5_ulp_queue_create() - make a queue
+ * @dev: the handle
+ * @attr: its attributes
+ *
+ * The queue has its own send ring, completion queue and doorbell register, and
+ * shares no lock with other queues. Any number of tasks and interrupts may post
+ * to it at a time.
+ *
+ * Context: May sleep.
+ * Return: the queue, to be given back by mlx5_ulp_queue_destroy(), or an
+ * ERR_PTR(): %-EINVAL for attributes out of range, %-ENODEV, %-ENOMEM, or what
+ * the firmware answered.
+ */
+struct mlx5_ulp_queue *mlx5_ulp_queue_create(struct mlx5_ulp_device *dev,
+					     const struct mlx5_ulp_queue_attr *attr);
+
+/**
+ * mlx5_ulp_queue_address() - where the peer finds a queue
+ * @queue: the queue
+ * @gid_index: index of the GID, or %MLX5_ULP_GID_AUTO
+ * @address: filled in
+ *
+ * Context: May sleep.
+ * Return: 0, %-ENOENT when there is no such GID, %-ENODEV.
+ */
+int mlx5_ulp_queue_address(struct mlx5_ulp_queue *queue, s32 gid_index,
+			   struct mlx5_ulp_address *address);
+
+/**
+ * mlx5_ulp_queue_connect() - connect a queue with its peer
+ * @queue: the queue, not connected yet
+ * @peer: what mlx5_ulp_queue_address() said at the other end
+ * @attr: details, or %NULL for the usual ones
+ *
+ * Both ends have to connect before either posts.
+ *
+ * Context: May sleep.
+ * Return: 0, %-EISCONN when it was connected before, %-EINVAL for values out of
+ * range, %-ENOENT when there is no such GID, %-ENODEV, or what the firmware
+ * answered; then the queue can only be destroyed.
+ */
+int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
+			   const struct mlx5_ulp_address *peer,
+			   const struct mlx5_ulp_connect_attr *attr);
+
+/**
+ * mlx5_ulp_queue_drain() - wait for everything that was posted
+ * @queue: the queue
+ *
+ * Rings what waits and returns when all requests that were posted before have
+ * completed and their callbacks have returned. If the device has died, they
+ * complete with %-ECANCELED.
+ *
+ * Context: May sleep; not from a completion callback.
+ * Return: 0, or %-ENODEV when the device is gone (all requests have completed
+ * then, too).
+ */
+int mlx5_ulp_queue_drain(struct mlx5_ulp_queue *queue);
+
+/**
+ * mlx5_ulp_queue_destroy() - give back a queue
+ * @queue: the queue
+ *
+ * Requests in flight complete first, with %-ECANCELED where the device had not
+ * done them. When this returns, no callback of the queue is running or will
+ * run. Nobody may use the queue during or after the call.
+ *
+ * Context: May sleep; not from a completion callback.
+ */
+void mlx5_ulp_queue_destroy(struct mlx5_ulp_queue *queue);
+
+/* ------------------------------------------------------------- posting -- */
+
+/**
+ * struct mlx5_ulp_completion - how a request ended
+ * @context: of the queue (&struct mlx5_ulp_queue_attr)
+ * @status: 0 when it was carried out; %-EREMOTEIO when the peer refused it,
+ *	%-ETIMEDOUT when the peer did not answer, %-EIO for any other error of
+ *	its own, %-ECANCELED when it was flushed because an earlier one had failed
+ *	or the queue was shut down
+ * @syndrome: the device's reason when @status is not 0, or 0 when the request
+ *	was flushed in software (&enum in <linux/mlx5/cq.h>,
+ *	%MLX5_CQE_SYNDROME_...)
+ * @vendor_syndrome: the device's detail, not documented by the vendor
+ */
+struct mlx5_ulp_completion {
+	void *context;
+	int status;
+	u8 syndrome;
+	u8 vendor_syndrome;
+};
+
+/**
+ * struct mlx5_ulp_request - the consumer's side of a request in flight
+ * @done: called once when the request has ended, however it ended
+ *
+ * Part of the consumer's own structure, found from it by container_of(). It
+ * must stay valid until @done is called. Requests of one queue end in the order
+ * in which they were posted. @done runs in softirq context (or in that of
+ * whoever drains, destroys or removes), one at a time for one queue. It may
+ * post, also to the same queue: the credit of the request that ended is free
+ * again when it is called. It must not sleep.
+ */
+struct mlx5_ulp_request {
+	void (*done)(struct mlx5_ulp_request *request,
+		     const struct mlx5_ulp_completion *completion);
+};
+
+/**
+ * struct mlx5_ulp_sge - a range of local memory
+ * @addr: address in the key
+ * @length: bytes
+ * @lkey: of a region, or mlx5_ulp_local_key()
+ */
+struct mlx5_ulp_sge {
+	u64 addr;
+	u32 length;
+	u32 lkey;
+};
+
+/**
+ * enum mlx5_ulp_post_flags - how to post, ORed
+ * @MLX5_ULP_UNSIGNALED: the device need not report success by itself. The
+ *	request completes at the latest when a later one does; the last one
+ *	before a pause should be reported, or be drained.
+ * @MLX5_ULP_INLINE: @sge addresses are kernel virtual and the bytes are copied
+ *	into the request at once; keys are ignored. The memory is free for reuse
+ *	when the call returns.
+ * @MLX5_ULP_FENCE: start only after earlier READs and atomics have completed
+ * @MLX5_ULP_LAST: nothing follows for now; ring the doorbell
+ * @MLX5_ULP_MORE: more follows at once; the doorbell may wait
+ */
+enum mlx5_ulp_post_flags {
+	MLX5_ULP_UNSIGNALED	= 1 << 0,
+	MLX5_ULP_INLINE		= 1 << 1,
+	MLX5_ULP_FENCE		= 1 << 2,
+	MLX5_ULP_LAST		= 1 << 3,
+	MLX5_ULP_MORE		= 1 << 4,
+};
+
+/**
+ * struct mlx5_ulp_write - one RDMA WRITE
+ * @request: told when it has ended; %NULL to hear nothing
+ * @sge: local ranges that are written one behind the other
+ * @num_sge: how many
+ * @flags: of &enum mlx5_ulp_post_flags
+ * @remote_addr: first address at the peer
+ * @rkey: the peer's key
+ */
+struct mlx5_ulp_write {
+	struct mlx5_ulp_request *request;
+	const struct mlx5_ulp_sge *sge;
+	u32 num_sge;
+	u32 flags;
+	u64 remote_addr;
+	u32 rkey;
+};
+
+/**
+ * mlx5_ulp_post_write() - post one RDMA WRITE
+ * @queue: the queue, connected
+ * @write: what to write; may be reused when the call returns
+ *
+ * Context: Any context.
+ * Return: 0, and the request completes exactly once; or an error, and nothing
+ * was posted: %-EAGAIN when the queue is full (post again from a completion),
+ * %-ENOTCONN when it is not connected yet, %-EPIPE when it has failed,
+ * %-ENODEV when the device is gone, %-EMSGSIZE when the request has more ranges
+ * or inline bytes than the queue was made for, %-EINVAL for flags that don't
+ * exist.
+ */
+int mlx5_ulp_post_write(struct mlx5_ulp_queue *queue,
+			const struct mlx5_ulp_write *write);
+
+/**
+ * mlx5_ulp_post_writes() - post a chain of RDMA WRITEs, all or none
+ * @queue: the queue, connected
+ * @writes: the chain
+ * @count: its length
+ *
+ * As mlx5_ulp_post_write(), with the doorbell rung once for all. Posts of
+ * others do not come between those of the chain.
+ *
+ * Context: Any context.
+ * Return: as mlx5_ulp_post_write(), for the chain as a whole.
+ */
+int mlx5_ulp_post_writes(struct mlx5_ulp_queue *queue,
+			 const struct mlx5_ulp_write *writes,
+			 unsigned int count);
+
+/**
+ * mlx5_ulp_flush() - show the device everything that was posted
+ * @queue: the queue
+ *
+ * Context: Any context.
+ */
+void mlx5_ulp_flush(struct mlx5_ulp_queue *queue);
+
+/* ---------------------------------------------------------- statistics -- */
+
+/**
+ * struct mlx5_ulp_queue_stats - what a queue has done
+ * @posted: WQEs posted
+ * @doorbells: doorbells rung
+ * @completed: requests completed, however they ended
+ * @errors: of these, ended with an error of their own
+ * @flushed: of these, ended with %-ECANCELED
+ * @full: posts that found the queue full
+ * @unexpected: completion entries that named nothing in flight; a defect of the
+ *	device
+ */
+struct mlx5_ulp_queue_stats {
+	u64 posted;
+	u64 doorbells;
+	u64 completed;
+	u64 errors;
+	u64 flushed;
+	u64 full;
+	u64 unexpected;
+};
+
+/**
+ * mlx5_ulp_queue_query_stats() - what a queue has done
+ * @queue: the queue
+ * @stats: filled in
+ *
+ * Each number is exact, but they are not all read at one instant.
+ *
+ * Context: Any context.
+ */
+void mlx5_ulp_queue_query_stats(const struct mlx5_ulp_queue *queue,
+				struct mlx5_ulp_queue_stats *stats);
+
+#endif /* MLX5_ULP_H */

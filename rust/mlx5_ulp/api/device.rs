@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `struct mlx5_ulp_device`: a consumer's hold on a device.
+
+use super::{
+    declared,
+    pointer_result, //
+};
+use crate::{
+    device::{
+        Device,
+        Member, //
+    },
+    hw::{
+        cq,
+        mkey::MemoryKey,
+        pd::ProtectionDomain, //
+    },
+    queue::{
+        ring::MAX_LOG_BLOCKS,
+        send::Shape, //
+    },
+};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    bindings::task_struct,
+    error::code::*,
+    ffi::{
+        c_char,
+        c_void, //
+    },
+    new_mutex,
+    prelude::*,
+    str::CStr,
+    sync::{
+        Arc,
+        Completion,
+        Mutex, //
+    },
+};
+use mlx5_ulp_bindings as bindings;
+
+/// Whether the consumer was told that the device goes.
+enum Notice {
+    /// Not yet.
+    Pending,
+    /// This task is telling.
+    Running(*mut task_struct),
+    /// Told, or not to be told any more.
+    Over,
+}
+
+/// The firmware objects that all of a consumer's queues and regions share.
+struct Hardware {
+    // The key before its domain.
+    _local_key: MemoryKey,
+    pd: Arc<ProtectionDomain>,
+}
+
+/// A consumer's hold on a device: its protection domain, and how it hears of removal.
+#[pin_data]
+pub(super) struct Handle {
+    device: Arc<Device>,
+    /// `None` once it is shut down.
+    #[pin]
+    hardware: Mutex<Option<Hardware>>,
+    local_key: AtomicU32,
+    limits: bindings::mlx5_ulp_limits,
+    #[pin]
+    notice: Mutex<Notice>,
+    /// Completed when the notice is over.
+    #[pin]
+    told: Completion,
+    removal: Option<unsafe extern "C" fn(*mut c_void)>,
+    context: *mut c_void,
+}
+
+// SAFETY: `context` and the task are only handed back and compared; the rest is `Send`.
+unsafe impl Send for Handle {}
+// SAFETY: As above; what changes is behind locks.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    fn new(
+        device: Arc<Device>,
+        removal: Option<unsafe extern "C" fn(*mut c_void)>,
+        context: *mut c_void,
+    ) -> Result<Arc<Self>> {
+        let hold = device.hold()?;
+        let pd = ProtectionDomain::new(hold.clone())?;
+        let key = MemoryKey::local(pd.clone())?;
+        let log_blocks = hold.caps().log_max_qp_sz.min(MAX_LOG_BLOCKS);
+        let limits = bindings::mlx5_ulp_limits {
+            max_depth: 1 << log_blocks.min(hold.caps().log_max_cq_sz),
+            max_sge: Shape::MAX_SGE,
+            max_inline: Shape::MAX_INLINE,
+            max_message: 1 << hold.caps().log_max_msg.min(31),
+            vectors: cq::vectors(&hold).into(),
+        };
+        let handle = Arc::pin_init(
+            pin_init!(Self {
+                local_key: AtomicU32::new(key.key()),
+                hardware <- new_mutex!(
+                    Some(Hardware { _local_key: key, pd }),
+                    "mlx5_ulp_handle"
+                ),
+                limits,
+                notice <- new_mutex!(Notice::Pending, "mlx5_ulp_notice"),
+                told <- Completion::new(),
+                removal,
+                context,
+                device,
+            }),
+            GFP_KERNEL,
+        )?;
+        if let Err(e) = handle.device.enroll(handle.clone()) {
+            handle.shutdown();
+            return Err(e);
+        }
+        Ok(handle)
+    }
+
+    /// The protection domain for a new object.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` once the device is gone.
+    pub(super) fn pd(&self) -> Result<Arc<ProtectionDomain>> {
+        let hardware = self.hardware.lock();
+        Ok(hardware.as_ref().ok_or(ENODEV)?.pd.clone())
+    }
+
+    /// The device.
+    pub(super) fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Ends the handle for its consumer: it is not told any more when this returns, unless this is called
+    /// from the notice itself.
+    fn close(self: Arc<Self>) {
+        let member: Arc<dyn Member> = self.clone();
+        self.device.leave(&member);
+        let wait = {
+            let mut notice = self.notice.lock();
+            match *notice {
+                Notice::Pending => {
+                    *notice = Notice::Over;
+                    false
+                }
+                Notice::Running(task) => task != current_task(),
+                Notice::Over => false,
+            }
+        };
+        if wait {
+            self.told.wait_for_completion();
+        }
+        self.shutdown();
+    }
+}
+
+/// The task that runs this.
+fn current_task() -> *mut task_struct {
+    kernel::current!().as_ptr()
+}
+
+impl Member for Handle {
+    fn removal_notice(&self) {
+        {
+            let mut notice = self.notice.lock();
+            let Notice::Pending = *notice else {
+                return;
+            };
+            *notice = Notice::Running(current_task());
+        }
+        if let Some(removal) = self.removal {
+            // SAFETY: The consumer's function for the consumer's context, both good until `close` has
+            // returned, which waits for this call.
+            unsafe { removal(self.context) };
+        }
+        *self.notice.lock() = Notice::Over;
+        self.told.complete_all();
+    }
+
+    fn shutdown(&self) {
+        self.local_key.store(0, Relaxed);
+        let hardware = self.hardware.lock().take();
+        drop(hardware);
+    }
+}
+
+declared!(
+    mlx5_ulp_open,
+    mlx5_ulp_open_ibdev,
+    mlx5_ulp_close,
+    mlx5_ulp_query_limits,
+    mlx5_ulp_local_key,
+);
+
+/// Makes a handle for a consumer.
+///
+/// # Safety
+///
+/// `attr` must be null or valid.
+unsafe fn open(
+    device: Result<Arc<Device>>,
+    attr: *const bindings::mlx5_ulp_open_attr,
+) -> *mut bindings::mlx5_ulp_device {
+    // SAFETY: Guaranteed by the caller.
+    let (removal, context) = match unsafe { attr.as_ref() } {
+        Some(attr) => (attr.removal, attr.context),
+        None => (None, core::ptr::null_mut()),
+    };
+    pointer_result(
+        device
+            .and_then(|device| Handle::new(device, removal, context))
+            .map(|handle| Arc::into_raw(handle).cast_mut().cast()),
+    )
+}
+
+/// Borrows the handle of a consumer.
+///
+/// # Safety
+///
+/// `dev` must be a handle that [`open`] gave out and that is not closed during `'a`.
+pub(super) unsafe fn handle<'a>(dev: *const bindings::mlx5_ulp_device) -> &'a Handle {
+    // SAFETY: What `open` gave out is the pointer of an `Arc<Handle>`, alive by the caller's word.
+    unsafe { &*dev.cast::<Handle>() }
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `name` must be a string; `attr` null or valid.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_open(
+    name: *const c_char,
+    attr: *const bindings::mlx5_ulp_open_attr,
+) -> *mut bindings::mlx5_ulp_device {
+    if name.is_null() {
+        return EINVAL.to_ptr();
+    }
+    // SAFETY: The caller passes a string.
+    let name = unsafe { CStr::from_char_ptr(name) };
+    // SAFETY: Guaranteed by the caller.
+    unsafe { open(Device::find(name), attr) }
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `ibdev` must be a device that is alive; `attr` null or valid.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_open_ibdev(
+    ibdev: *mut bindings::ib_device,
+    attr: *const bindings::mlx5_ulp_open_attr,
+) -> *mut bindings::mlx5_ulp_device {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { open(Device::of(ibdev), attr) }
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `dev` must be a handle that is not closed yet; it is not used after.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_close(dev: *mut bindings::mlx5_ulp_device) {
+    // SAFETY: The pointer came from `Arc::into_raw` in `open`, and the caller gives it back.
+    unsafe { Arc::from_raw(dev.cast::<Handle>().cast_const()) }.close();
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `dev` must be an open handle, `limits` valid for writing.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_query_limits(
+    dev: *const bindings::mlx5_ulp_device,
+    limits: *mut bindings::mlx5_ulp_limits,
+) {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { *limits = handle(dev).limits };
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `dev` must be an open handle.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_local_key(dev: *const bindings::mlx5_ulp_device) -> u32 {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { handle(dev) }.local_key.load(Relaxed)
+}

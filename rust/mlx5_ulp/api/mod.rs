@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What consumers call: the functions of `<mlx5_ulp.h>`, where they are described.
+//!
+//! | file | handle |
+//! |---|---|
+//! | [`device`] | `struct mlx5_ulp_device`: a consumer's hold on a device |
+//! | [`region`] | `struct mlx5_ulp_region`: registered memory |
+//! | [`queue`] | `struct mlx5_ulp_queue`: create, connect, drain, destroy |
+//! | [`post`] | posting, the only part that is on the data path |
+//!
+//! A handle is an [`Arc`](kernel::sync::Arc) that the consumer owns in the form of a raw pointer. The
+//! removal of a device leaves handles alive: their calls answer `ENODEV` until they are destroyed.
+
+mod device;
+mod post;
+mod queue;
+mod region;
+
+use crate::hw::qp::RemoteAccess;
+use kernel::{
+    error::code::*,
+    prelude::*, //
+};
+use mlx5_ulp_bindings as bindings;
+
+/// Checks that a function is what `<mlx5_ulp.h>` declares under its name, so that no C caller and the
+/// function disagree about arguments.
+macro_rules! declared {
+    ($($name:ident),* $(,)?) => {
+        const _: () = {
+            $(
+                #[allow(clippy::overly_complex_bool_expr, clippy::nonminimal_bool)]
+                let _ = if true { mlx5_ulp_bindings::$name } else { $name };
+            )*
+        };
+    };
+}
+use declared;
+
+/// The rights of `enum mlx5_ulp_access`.
+///
+/// # Errors
+///
+/// `EINVAL` for bits that mean nothing.
+fn access(bits: u32) -> Result<RemoteAccess> {
+    const WRITE: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_WRITE;
+    const READ: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_READ;
+    const ATOMIC: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_ATOMIC;
+    if bits & !(WRITE | READ | ATOMIC) != 0 {
+        return Err(EINVAL);
+    }
+    Ok(RemoteAccess {
+        read: bits & READ != 0,
+        write: bits & WRITE != 0,
+        atomic: bits & ATOMIC != 0,
+    })
+}
+
+/// What a function that returns a handle returns: the pointer, or an `ERR_PTR()`.
+fn pointer_result<T>(result: Result<*mut T>) -> *mut T {
+    match result {
+        Ok(handle) => handle,
+        Err(e) => e.to_ptr(),
+    }
+}
+
+/// What a function that returns an error number returns.
+#[inline(always)]
+fn int_result(result: Result) -> kernel::ffi::c_int {
+    match result {
+        Ok(()) => 0,
+        Err(e) => e.to_errno(),
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posting: the part of the interface that is on the data path.
+
+use super::{
+    declared,
+    int_result,
+    queue::queue, //
+};
+use kernel::ffi::{
+    c_int,
+    c_uint, //
+};
+use mlx5_ulp_bindings as bindings;
+
+declared!(mlx5_ulp_post_write, mlx5_ulp_post_writes, mlx5_ulp_flush);
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet. `write` and its `sge` must be valid; with
+/// `MLX5_ULP_INLINE` the ranges must be readable; `request` must be null or stay valid until it is told.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_post_write(
+    queue: *mut bindings::mlx5_ulp_queue,
+    write: *const bindings::mlx5_ulp_write,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe {
+        self::queue(queue)
+            .send()
+            .post_writes(core::slice::from_ref(&*write))
+    })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// As [`mlx5_ulp_post_write`] for each of the `count` requests at `writes`.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_post_writes(
+    queue: *mut bindings::mlx5_ulp_queue,
+    writes: *const bindings::mlx5_ulp_write,
+    count: c_uint,
+) -> c_int {
+    if count == 0 {
+        return 0;
+    }
+    // SAFETY: Guaranteed by the caller.
+    let writes = unsafe { core::slice::from_raw_parts(writes, count as usize) };
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe { self::queue(queue).send().post_writes(writes) })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_flush(queue: *mut bindings::mlx5_ulp_queue) {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { self::queue(queue) }.send().flush();
+}

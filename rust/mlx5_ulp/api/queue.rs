@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `struct mlx5_ulp_queue`: create, connect, drain, destroy, statistics.
+
+use super::{
+    access,
+    declared,
+    device::handle,
+    int_result,
+    pointer_result, //
+};
+use crate::{
+    observe::counters::Source,
+    queue::{
+        queue::{
+            Peer,
+            Queue,
+            QueueConfig, //
+        },
+        send::Shape, //
+    },
+};
+use kernel::{
+    error::code::*,
+    ffi::c_int,
+    prelude::*,
+    sync::Arc, //
+};
+use mlx5_ulp_bindings as bindings;
+
+declared!(
+    mlx5_ulp_queue_create,
+    mlx5_ulp_queue_address,
+    mlx5_ulp_queue_connect,
+    mlx5_ulp_queue_drain,
+    mlx5_ulp_queue_destroy,
+    mlx5_ulp_queue_query_stats,
+);
+
+/// Borrows the queue of a consumer.
+///
+/// # Safety
+///
+/// `queue` must be one that [`mlx5_ulp_queue_create`] gave out and that is not destroyed during `'a`.
+#[inline(always)]
+pub(super) unsafe fn queue<'a>(queue: *const bindings::mlx5_ulp_queue) -> &'a Queue {
+    // SAFETY: A queue is the pointer of an `Arc<Queue>`, alive by the caller's word.
+    unsafe { &*queue.cast::<Queue>() }
+}
+
+/// The GID index of a consumer.
+fn gid_index(index: i32) -> Result<Option<u8>> {
+    match index {
+        bindings::MLX5_ULP_GID_AUTO => Ok(None),
+        _ => Ok(Some(u8::try_from(index).map_err(|_| ENOENT)?)),
+    }
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `dev` must be an open handle, `attr` valid.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_create(
+    dev: *mut bindings::mlx5_ulp_device,
+    attr: *const bindings::mlx5_ulp_queue_attr,
+) -> *mut bindings::mlx5_ulp_queue {
+    // SAFETY: Guaranteed by the caller.
+    let (handle, attr) = unsafe { (handle(dev), &*attr) };
+    let create = || {
+        let config = QueueConfig {
+            shape: Shape {
+                depth: attr.depth,
+                max_sge: attr.max_sge.max(1),
+                max_inline: attr.max_inline,
+            },
+            vector: attr.vector,
+            access: access(attr.access)?,
+            context: attr.context,
+        };
+        Queue::new(handle.pd()?, &config)
+    };
+    pointer_result(create().map(|queue| Arc::into_raw(queue).cast_mut().cast()))
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet, `address` valid for writing.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_address(
+    queue: *mut bindings::mlx5_ulp_queue,
+    gid_index: i32,
+    address: *mut bindings::mlx5_ulp_address,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    let queue = unsafe { self::queue(queue) };
+    int_result((|| {
+        let a = queue.address(self::gid_index(gid_index)?)?;
+        let answer = bindings::mlx5_ulp_address {
+            qpn: a.qpn,
+            psn: a.psn,
+            gid: a.local.gid,
+            mac: a.local.mac,
+            mtu: a.mtu,
+        };
+        // SAFETY: Guaranteed by the caller.
+        unsafe { *address = answer };
+        Ok(())
+    })())
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet, `peer` valid, `attr` null or valid.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_connect(
+    queue: *mut bindings::mlx5_ulp_queue,
+    peer: *const bindings::mlx5_ulp_address,
+    attr: *const bindings::mlx5_ulp_connect_attr,
+) -> c_int {
+    const USUAL: bindings::mlx5_ulp_connect_attr = bindings::mlx5_ulp_connect_attr {
+        gid_index: bindings::MLX5_ULP_GID_AUTO,
+        timeout: 0,
+        retry_count: 0,
+        rnr_retry: 0,
+        traffic_class: 0,
+    };
+    // SAFETY: Guaranteed by the caller.
+    let (queue, peer, attr) =
+        unsafe { (self::queue(queue), &*peer, attr.as_ref().unwrap_or(&USUAL)) };
+    int_result((|| {
+        queue.connect(&Peer {
+            qpn: peer.qpn,
+            psn: peer.psn,
+            gid: peer.gid,
+            mac: peer.mac,
+            mtu: peer.mtu.into(),
+            gid_index: gid_index(attr.gid_index)?,
+            ack_timeout: attr.timeout,
+            retry_count: attr.retry_count,
+            rnr_retry: attr.rnr_retry,
+            traffic_class: attr.traffic_class,
+        })
+    })())
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_drain(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe { self::queue(queue) }.drain())
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet; it is not used after.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_destroy(queue: *mut bindings::mlx5_ulp_queue) {
+    // SAFETY: The pointer came from `Arc::into_raw` above, and the caller gives it back.
+    let queue = unsafe { Arc::from_raw(queue.cast::<Queue>().cast_const()) };
+    queue.give_back();
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet, `stats` valid for writing.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_query_stats(
+    queue: *const bindings::mlx5_ulp_queue,
+    stats: *mut bindings::mlx5_ulp_queue_stats,
+) {
+    // SAFETY: Guaranteed by the caller.
+    let totals = unsafe { self::queue(queue) }.totals();
+    let answer = bindings::mlx5_ulp_queue_stats {
+        posted: totals.posted,
+        doorbells: totals.doorbells,
+        full: totals.full,
+        completed: totals.completed,
+        errors: totals.errors,
+        flushed: totals.flushed,
+        unexpected: totals.invalid,
+    };
+    // SAFETY: Guaranteed by the caller.
+    unsafe { *stats = answer };
+}

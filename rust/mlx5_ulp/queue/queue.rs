@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Life of a queue: create, connect, drain, shut down.
+
+use super::send::{
+    SendQueue,
+    Shape,
+    State, //
+};
+use crate::{
+    cq::interrupt::Interrupt,
+    device::{
+        Device,
+        Hold,
+        Member, //
+    },
+    hw::{
+        cq::{
+            self,
+            CompletionQueue,
+            Context,
+            CqConfig, //
+        },
+        gid::LocalAddress,
+        path::{
+            Mtu,
+            Path,
+            Route, //
+        },
+        pd::ProtectionDomain,
+        qp::{
+            QpConfig,
+            QueuePair,
+            RemoteAccess, //
+        },
+        uar::DoorbellRegister, //
+    },
+    observe::{
+        counters::Source,
+        debugfs::{
+            QueueDir,
+            QueueReport, //
+        },
+        totals::Totals, //
+    },
+};
+use kernel::{
+    error::code::*,
+    ffi::c_void,
+    fmt,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+use mlx5_ulp_bindings as bindings;
+
+/// Hop limit of packets: that of the RDMA core for routed paths.
+const HOP_LIMIT: u8 = 64;
+/// Usual time until a packet is sent again, 4.096 us * 2^14 = 67 ms.
+const ACK_TIMEOUT: u8 = 14;
+/// Usual number of retries, the most that there are; for a missing receive it means for ever.
+const RETRIES: u8 = 7;
+/// 0.64 ms: how long a peer waits when we have no receive posted.
+const MIN_RNR_TIMER: u8 = 12;
+/// READs and atomics that may be under way.
+const READ_ATOMIC: u8 = 16;
+/// Largest packet payload that every path takes without a look at the network device's MTU.
+const MTU: Mtu = Mtu::B1024;
+
+/// How to make a queue.
+pub(crate) struct QueueConfig {
+    /// What its requests look like.
+    pub(crate) shape: Shape,
+    /// Completion vector, reduced to those that there are.
+    pub(crate) vector: u32,
+    /// What the peer may do.
+    pub(crate) access: RemoteAccess,
+    /// Goes back to the consumer with each completion.
+    pub(crate) context: *mut c_void,
+}
+
+/// Where a queue can be reached.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    /// Its number.
+    pub(crate) qpn: u32,
+    /// First packet sequence number that it sends.
+    pub(crate) psn: u32,
+    /// GID and MAC of its port.
+    pub(crate) local: LocalAddress,
+    /// Packet payload, bytes.
+    pub(crate) mtu: u16,
+}
+
+/// The peer, and how to reach it.
+pub(crate) struct Peer {
+    /// Its queue.
+    pub(crate) qpn: u32,
+    /// First packet sequence number that it sends.
+    pub(crate) psn: u32,
+    /// GID of its port.
+    pub(crate) gid: [u8; 16],
+    /// MAC of its port.
+    pub(crate) mac: [u8; 6],
+    /// Packet payload, bytes.
+    pub(crate) mtu: u32,
+    /// Index of our own GID, or the first of RoCE v2.
+    pub(crate) gid_index: Option<u8>,
+    /// See [`Path::ack_timeout`]; 0 for the usual one.
+    pub(crate) ack_timeout: u8,
+    /// See [`Path::retry_count`]; 0 for the usual one.
+    pub(crate) retry_count: u8,
+    /// See [`Path::rnr_retry`]; 0 for the usual one.
+    pub(crate) rnr_retry: u8,
+    /// IP traffic class.
+    pub(crate) traffic_class: u8,
+}
+
+/// The firmware objects of a queue. Dropped in this order.
+struct Hardware {
+    debugfs: Option<QueueDir>,
+    qp: QueuePair,
+    cq: Arc<CompletionQueue<Interrupt>>,
+    psn: u32,
+    hold: Hold,
+}
+
+/// A queue of a consumer.
+#[pin_data]
+pub(crate) struct Queue {
+    send: Arc<SendQueue>,
+    device: Arc<Device>,
+    /// `None` once it is shut down.
+    #[pin]
+    hardware: Mutex<Option<Hardware>>,
+    qpn: u32,
+}
+
+impl Queue {
+    /// Makes a queue, not connected. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a shape out of range, `ENODEV` once the device is being removed, those of the firmware
+    /// objects.
+    pub(crate) fn new(pd: Arc<ProtectionDomain>, config: &QueueConfig) -> Result<Arc<Self>> {
+        let hold = pd.hold().clone();
+        let device = hold.device().clone();
+        let send = Arc::pin_init(SendQueue::new(config.shape, config.context)?, GFP_KERNEL)?;
+        let register = DoorbellRegister::new(hold.clone())?;
+        let vectors = u32::from(cq::vectors(&hold));
+        let cq = CompletionQueue::new(
+            hold.clone(),
+            &CqConfig {
+                log_entries: config.shape.depth.next_power_of_two().ilog2() as u8,
+                vector: config.vector.checked_rem(vectors).unwrap_or(0) as u16,
+                context: Context::Tasklet,
+            },
+            register.clone(),
+            Interrupt(send.clone()),
+        )?;
+        let qp = QueuePair::new(
+            hold.clone(),
+            QpConfig {
+                pd,
+                send_cq: cq.clone(),
+                recv_cq: cq.clone(),
+                register,
+                log_send_blocks: send.ring().log_blocks(),
+                receive: None,
+            },
+            send.clone(),
+        )?;
+        qp.to_init(config.access)?;
+        // SAFETY: The ring has the size that was asked for, the queue pair is attached here only, and
+        // `shutdown` closes the queue before it drops the queue pair. Until `connect` it is not open.
+        unsafe { send.attach(&qp)? };
+
+        let qpn = qp.number();
+        // SAFETY: Fills in 4 bytes.
+        let psn = unsafe { bindings::get_random_u32() } & 0x00ff_ffff;
+        let queue = Arc::pin_init(
+            pin_init!(Self {
+                send,
+                device,
+                hardware <- new_mutex!(
+                    Some(Hardware { debugfs: None, qp, cq, psn, hold }),
+                    "mlx5_ulp_queue"
+                ),
+                qpn,
+            }),
+            GFP_KERNEL,
+        )?;
+        let enrolled = queue.enroll();
+        if enrolled.is_err() {
+            queue.give_back();
+        }
+        enrolled.map(|()| queue)
+    }
+
+    /// Makes it known to the device and to debugfs.
+    fn enroll(self: &Arc<Self>) -> Result {
+        self.device.counters().register(self.clone())?;
+        self.device.enroll(self.clone())?;
+        if let Some(hardware) = &mut *self.hardware.lock() {
+            let dir = QueueDir::new(hardware.hold.clone(), self.qpn, self.clone())?;
+            hardware.debugfs = Some(dir);
+        }
+        Ok(())
+    }
+
+    /// The data path.
+    #[inline(always)]
+    pub(crate) fn send(&self) -> &SendQueue {
+        &self.send
+    }
+
+    /// Where a peer finds it. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if there is no such GID of RoCE v2, `ENODEV` once it is shut down.
+    pub(crate) fn address(&self, gid_index: Option<u8>) -> Result<Address> {
+        let hardware = self.hardware.lock();
+        let hardware = hardware.as_ref().ok_or(ENODEV)?;
+        Ok(Address {
+            qpn: self.qpn,
+            psn: hardware.psn,
+            local: local_address(&hardware.hold, gid_index)?,
+            mtu: 128 << MTU as u16,
+        })
+    }
+
+    /// Connects it and opens it for posts. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `EISCONN` if it was connected before, `ENODEV` once it is shut down, `EINVAL` for values out of
+    /// range, `ENOENT` if there is no such GID, those of the firmware.
+    pub(crate) fn connect(&self, peer: &Peer) -> Result {
+        let hardware = self.hardware.lock();
+        let hardware = hardware.as_ref().ok_or(ENODEV)?;
+        if self.send.state() != State::Unconnected {
+            return Err(EISCONN);
+        }
+        let or = |value, usual| if value == 0 { usual } else { value };
+        let path = Path {
+            remote_qpn: peer.qpn,
+            send_psn: hardware.psn,
+            receive_psn: peer.psn,
+            route: Route::RoceV2 {
+                gid_index: local_address(&hardware.hold, peer.gid_index)?.index,
+                remote_gid: peer.gid,
+                remote_mac: peer.mac,
+                traffic_class: peer.traffic_class,
+                hop_limit: HOP_LIMIT,
+            },
+            mtu: Mtu::from_bytes(peer.mtu)?,
+            ack_timeout: or(peer.ack_timeout, ACK_TIMEOUT),
+            retry_count: or(peer.retry_count, RETRIES),
+            rnr_retry: or(peer.rnr_retry, RETRIES),
+            min_rnr_timer: MIN_RNR_TIMER,
+            max_read_atomic: READ_ATOMIC,
+            max_peer_read_atomic: READ_ATOMIC,
+        };
+        hardware.qp.to_ready_to_receive(&path)?;
+        hardware.qp.to_ready_to_send(&path)?;
+        hardware.cq.arm(0, false);
+        self.send.open();
+        Ok(())
+    }
+
+    /// Waits until everything that was posted before has completed, and the consumer been told. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the device is gone. Everything has completed then, too.
+    pub(crate) fn drain(&self) -> Result {
+        let target = self.send.credit.posted();
+        let mut asked = false;
+        let mut pause = 20;
+        loop {
+            if !asked {
+                // Full: some of what fills it is reported, then there is room.
+                asked = self.send.report_all() != Err(EAGAIN);
+            }
+            let retired = self.send.credit.retired();
+            // Who retired the last one may still be in its callback.
+            if target.wrapping_sub(retired) as i32 <= 0 && !self.send.is_completing() {
+                break;
+            }
+            if self.send.is_dead() {
+                self.shutdown();
+                return Err(ENODEV);
+            }
+            fsleep(Delta::from_micros(pause));
+            pause = (pause * 2).min(1000);
+        }
+        if self.send.state() == State::Gone {
+            return Err(ENODEV);
+        }
+        Ok(())
+    }
+
+    /// Gives everything of it back to the device. Requests in flight have completed when this returns,
+    /// and no callback runs any more. Sleeps.
+    pub(crate) fn give_back(self: &Arc<Self>) {
+        let member: Arc<dyn Member> = self.clone();
+        self.device.leave(&member);
+        self.shutdown();
+        let source: Arc<dyn Source> = self.clone();
+        self.device.counters().retire(&source);
+    }
+}
+
+/// The entry at `index`, or the first.
+fn local_address(hold: &Hold, index: Option<u8>) -> Result<LocalAddress> {
+    match index {
+        Some(index) => LocalAddress::at(hold, index),
+        None => LocalAddress::first(hold),
+    }
+}
+
+/// Softirqs are off on this CPU while it exists: consumers are called in the context of a softirq, from
+/// wherever that happens.
+struct SoftirqsOff;
+
+impl SoftirqsOff {
+    fn new() -> Self {
+        // SAFETY: Nests, and is undone by `drop` in the same task.
+        unsafe { bindings::mlx5_ulp_shim_bh_disable() };
+        Self
+    }
+}
+
+impl Drop for SoftirqsOff {
+    fn drop(&mut self) {
+        // SAFETY: Undoes `new`.
+        unsafe { bindings::mlx5_ulp_shim_bh_enable() };
+    }
+}
+
+impl Member for Queue {
+    fn removal_notice(&self) {
+        // The handle of the device tells the consumer; a queue has nothing to add.
+    }
+
+    fn shutdown(&self) {
+        // First, so that no poster rings a register that is going.
+        self.send.close();
+        // Held to the end: whoever else shuts down waits for the last callback, too.
+        let mut place = self.hardware.lock();
+        let Some(hardware) = place.take() else {
+            return;
+        };
+        let Hardware {
+            debugfs, qp, cq, ..
+        } = hardware;
+        // Waits for its readers, who take no lock.
+        drop(debugfs);
+        // The device has let go of the consumers' memory when this returns. What it had done before has
+        // its completions in the ring.
+        drop(qp);
+        self.complete_all(|send, turn| while send.poll(turn, &cq, u32::MAX) != 0 {});
+        // Waits for the tasklet.
+        drop(cq);
+        self.complete_all(|send, turn| send.flush_in_software(turn));
+    }
+}
+
+impl Queue {
+    /// Runs `f` with the turn to complete, waiting for whoever has it.
+    fn complete_all(&self, f: impl FnOnce(&SendQueue, &crate::cq::poll::Turn<'_>)) {
+        loop {
+            {
+                let _softirqs = SoftirqsOff::new();
+                if let Some(turn) = self.send.turn() {
+                    return f(&self.send, &turn);
+                }
+            }
+            fsleep(Delta::from_micros(20));
+        }
+    }
+}
+
+impl Source for Queue {
+    fn totals(&self) -> Totals {
+        Totals::read(self.send.post_counters(), self.send.completing.counters())
+    }
+}
+
+impl QueueReport for Queue {
+    fn state(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let send = &self.send;
+        f.write_fmt(fmt!(
+            "qpn {:#x}\nstate {:?}\ndepth {}\nblocks {}\nin_flight {}\n",
+            self.qpn,
+            send.state(),
+            send.shape().depth,
+            send.ring().blocks(),
+            send.credit.in_flight()
+        ))?;
+        for (name, value) in self.totals().named() {
+            f.write_fmt(fmt!("{name} {value}\n"))?;
+        }
+        Ok(())
+    }
+}
