@@ -15,6 +15,7 @@ mod be;
 mod cq;
 mod device;
 mod doorbell;
+mod errno;
 mod hw;
 mod observe;
 mod params;

@@ -36,15 +36,17 @@ impl Refusal {
     }
 }
 
+/// Takes a value without surrounding white space, or changes nothing.
+type Store = fn(&Params, &[u8]) -> Result<(), Refusal>;
+
 /// One parameter.
 pub(crate) struct Parameter {
     /// Name of its file.
     pub(crate) name: &'static CStr,
     /// Writes its value, without a newline.
     pub(crate) show: fn(&Params, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// Takes a value without surrounding white space. Changes nothing if it refuses it. `None` for
-    /// what cannot be changed.
-    pub(crate) store: Option<fn(&Params, &[u8]) -> Result<(), Refusal>>,
+    /// Takes a new value; `None` for what cannot be changed.
+    pub(crate) store: Option<Store>,
 }
 
 /// When the doorbell of a send queue is rung: `each` after every post.

@@ -4,6 +4,7 @@
 
 use super::Device;
 use crate::{
+    errno::eopnotsupp,
     hw::events::Notifier,
     observe::{
         debugfs::{
@@ -18,10 +19,7 @@ use crate::{
 use core::ptr::NonNull;
 use kernel::{
     error::{
-        code::{
-            ENODEV,
-            EOPNOTSUPP, //
-        },
+        code::ENODEV,
         from_result,
         to_result, //
     },
@@ -195,12 +193,12 @@ unsafe fn supported(
     let driver = unsafe { (*ibdev.as_ptr()).ops.driver_id };
     if driver != bindings::rdma_driver_id_RDMA_DRIVER_MLX5 {
         pr_info!("{name}: not attached: not an mlx5 device (RDMA driver {driver})\n");
-        return Err(EOPNOTSUPP);
+        return Err(eopnotsupp());
     }
     // SAFETY: As above.
     NonNull::new(unsafe { bindings::mlx5_ulp_shim_mdev(ibdev.as_ptr()) }).ok_or_else(|| {
         pr_info!("{name}: not attached: not a PCI function of its own (a sub-function or a representor)\n");
-        EOPNOTSUPP
+        eopnotsupp()
     })
 }
 

@@ -4,6 +4,7 @@
 
 use crate::device::Hold;
 use kernel::{
+    dma::DataDirection,
     prelude::*,
     sync::Arc, //
 };
@@ -26,10 +27,11 @@ pub(crate) enum Direction {
 impl Direction {
     fn as_raw(self) -> bindings::dma_data_direction {
         match self {
-            Self::ToDevice => bindings::dma_data_direction::DMA_TO_DEVICE,
-            Self::FromDevice => bindings::dma_data_direction::DMA_FROM_DEVICE,
-            Self::Bidirectional => bindings::dma_data_direction::DMA_BIDIRECTIONAL,
+            Self::ToDevice => DataDirection::ToDevice,
+            Self::FromDevice => DataDirection::FromDevice,
+            Self::Bidirectional => DataDirection::Bidirectional,
         }
+        .into()
     }
 }
 

@@ -151,10 +151,8 @@ unsafe extern "C" fn show(
         };
         let text = CString::try_from_fmt(fmt!("{value}\n"))?;
         // SAFETY: `buffer` is the page that sysfs gives us; format and argument are strings.
-        Ok(
-            unsafe { bindings::sysfs_emit(buffer, c"%s".as_char_ptr(), text.as_char_ptr()) }
-                as isize,
-        )
+        let len = unsafe { bindings::sysfs_emit(buffer, c"%s".as_char_ptr(), text.as_char_ptr()) };
+        Ok(len as isize)
     })
 }
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# For guest tests of the module: load and unload the stack, and look at what is left.
+
+modules=/src/build/modules/$KERNEL_SERIES/rust
+debugfs=/sys/kernel/debug/mlx5_ulp
+
+# fail REASON: ends the test.
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+
+# expect WHAT IS SHOULD
+expect() {
+	[ "$2" = "$3" ] || fail "$1 is '$2', should be '$3'"
+}
+
+# until_true SECONDS COMMAND...: waits for it to succeed.
+until_true() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" > /dev/null 2>&1; do
+		[ $SECONDS -le $end ] || return 1
+		sleep 0.1
+	done
+}
+
+# Whether the port of an RDMA device is active.
+active() {
+	grep -q ACTIVE "/sys/class/infiniband/$1/ports/1/state"
+}
+
+# drivers DEVICE...: loads the stock drivers and waits for these RDMA devices.
+drivers() {
+	local device
+
+	mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+	modprobe mlx5_ib
+	for device; do
+		until_true 20 test -e "/sys/class/infiniband/$device" ||
+			fail "there is no RDMA device $device"
+	done
+}
+
+# load MODULE [PARAMETER=VALUE]...
+load() {
+	local module=$1
+	shift
+	insmod "$modules/$module/$module.ko" "$@"
+}
+
+# objects: the live objects of all functions of the software ConnectX, one `function kind count` a line.
+objects() {
+	connectx-ctl '{"cmd":"objects"}' | python3 -c '
+import json, sys
+answer = json.load(sys.stdin)
+assert answer["ok"], answer
+for function, state in sorted(answer["functions"].items()):
+    for kind, count in sorted(state["live"].items()):
+        print(function, kind, count)
+'
+}
+
+# same_objects BEFORE: nothing was left behind, nothing taken away.
+same_objects() {
+	local now
+	now=$(objects)
+	[ "$now" = "$1" ] || fail "objects left: $(diff <(echo "$1") <(echo "$now") | grep '^[<>]' | tr '\n' ';')"
+}
