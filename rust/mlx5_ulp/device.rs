@@ -202,12 +202,6 @@ impl Device {
         drop(found);
     }
 
-    /// Whether the device has died (`MLX5_DEV_EVENT_SYS_ERROR`): it completes nothing any more.
-    #[inline]
-    pub(crate) fn is_fatal(&self) -> bool {
-        self.events.is_fatal()
-    }
-
     /// What the device can do.
     pub(crate) fn caps(&self) -> &Caps {
         &self.caps

@@ -56,11 +56,6 @@ impl DmaBuffer {
         self.memory
     }
 
-    /// Its length in bytes, whole pages.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Number of its pages, as the device counts them.
     pub(super) fn page_count(&self) -> usize {
         self.len / PAGE_BYTES

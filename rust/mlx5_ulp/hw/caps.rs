@@ -20,8 +20,6 @@ pub(crate) struct Caps {
     pub(crate) log_max_cq_sz: u8,
     /// Log2 of the bytes of one doorbell register, both halves together.
     pub(crate) log_bf_reg_size: u8,
-    /// The registers take WQEs by write-combined copy (BlueFlame).
-    pub(crate) blueflame: bool,
     /// CQEs of version 1 carry a user index; kernel queues then ask for version 0 by 0xffffff.
     pub(crate) cqe_version: u8,
     /// Whether the port is Ethernet (RoCE) and not InfiniBand.
@@ -44,7 +42,6 @@ impl Caps {
             log_max_qp_sz: general.get(field!(cmd_hca_cap, log_max_qp_sz)),
             log_max_cq_sz: general.get(field!(cmd_hca_cap, log_max_cq_sz)),
             log_bf_reg_size: general.get(field!(cmd_hca_cap, log_bf_reg_size)),
-            blueflame: general.get(field!(cmd_hca_cap, bf)) != 0,
             cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
             ethernet: general.get(field!(cmd_hca_cap, port_type))
                 == bindings::MLX5_CAP_PORT_TYPE_ETH as u8,

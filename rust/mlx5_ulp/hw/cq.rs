@@ -98,12 +98,7 @@ impl CqCore {
         unsafe { (&raw const (*self.mcq.get()).cqn).read() }
     }
 
-    /// Number of its entries, a power of two.
-    pub(crate) fn entries(&self) -> u32 {
-        1 << (self.log_entries & 31)
-    }
-
-    /// Log2 of [`Self::entries`].
+    /// Log2 of the number of its entries.
     #[inline]
     pub(crate) fn log_entries(&self) -> u8 {
         self.log_entries
@@ -266,11 +261,6 @@ impl<H: CompletionHandler> CompletionQueue<H> {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    /// Its handler.
-    pub(crate) fn handler(&self) -> &H {
-        &self.inner.handler
-    }
-
     /// Has the device delay events until `count` completions are there or `period_us`
     /// microseconds have passed since the first; 0 and 0 for no delay. Sleeps.
     ///
@@ -278,6 +268,7 @@ impl<H: CompletionHandler> CompletionQueue<H> {
     ///
     /// `ERANGE` if `period_us` needs more than 12 bits, those of
     /// [`cmd::exec`](super::cmd::exec).
+    #[allow(dead_code)] // Until a parameter asks for it.
     pub(crate) fn moderate(&self, period_us: u16, count: u16) -> Result {
         if period_us >= 1 << 12 {
             return Err(ERANGE);

@@ -17,8 +17,12 @@ use crate::{
 };
 use mlx5_ulp_bindings as bindings;
 
+// The compiler doesn't count the use in constants without a name.
+#[allow(dead_code)]
 const LOW: u32 = 0x0123_4567;
+#[allow(dead_code)]
 const HIGH: u32 = 0x89ab_cdef;
+#[allow(dead_code)]
 const LONG: u64 = 0x0123_4567_89ab_cdef;
 
 /// The bytes of a kernel struct of `N` bytes; another size does not compile.

@@ -15,6 +15,7 @@ const PAGE_BYTES: usize = kernel::page::PAGE_SIZE;
 
 /// Who writes the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code)] // All of them, whichever are asked for.
 pub(crate) enum Direction {
     /// Only the CPU: the device reads.
     ToDevice,

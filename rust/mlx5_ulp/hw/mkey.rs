@@ -69,6 +69,7 @@ impl MemoryKey {
     /// # Errors
     ///
     /// Those of [`cmd::exec`](super::cmd::exec).
+    #[allow(dead_code)] // No consumer has asked yet.
     pub(crate) fn all_memory_remote(
         pd: Arc<ProtectionDomain>,
         access: RemoteAccess,
