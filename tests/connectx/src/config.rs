@@ -72,6 +72,15 @@ impl FunctionConfig {
         }
     }
 
+    /// Name in logs and answers: `pf0`, `vf1`.
+    pub fn name(&self) -> String {
+        let kind = match self.kind {
+            Kind::Pf => "pf",
+            Kind::Vf => "vf",
+        };
+        format!("{kind}{}", self.index)
+    }
+
     /// `vhca_id`: the number that tells functions of one device apart.
     pub fn vhca_id(&self) -> u16 {
         self.index.wrapping_add(1)

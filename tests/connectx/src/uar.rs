@@ -1,6 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! UAR pages: where doorbells are rung.
+//!
+//! A page of 4 KiB holds the CQ doorbell, the EQ doorbells and four doorbell registers
+//! (bfregs) of two halves each. A write of 8 bytes to a half is a send doorbell: the first bytes
+//! of a WQE's control segment. A card tells by the size of the bus transaction whether the rest of
+//! the WQE comes along (BlueFlame). A VMM cuts a 64-byte write into accesses of 8 bytes, so a
+//! doorbell may turn out to be the start of such a write: it is held for a moment, unless the half
+//! has shown that it is never used so.
+
+use std::collections::VecDeque;
+
+use crate::hca::Hca;
+use crate::{cq, net, qp};
+
+/// Number of the first UAR page; those below would overlap the other registers of BAR0.
+pub const FIRST: u32 = 16;
+/// Number of UAR pages: up to the end of BAR0.
+pub const COUNT: u32 = (1 << (crate::caps::LOG_UAR_MIB + 20 - 12)) - FIRST;
+
+const CQ_DOORBELL: u64 = 0x20;
+const EQ_ARM: u64 = 0x40;
+const EQ_UPDATE: u64 = 0x48;
+/// Where the doorbell registers start.
+const BFREGS: u64 = 0x800;
+/// Bytes of half a doorbell register: one BlueFlame buffer.
+const HALF: u64 = 1 << (crate::caps::LOG_BF_REG_SIZE - 1);
+/// Halves in a page.
+const HALVES: usize = ((0x1000 - BFREGS) / HALF) as usize;
+/// Bytes of the doorbell itself.
+const DOORBELL: usize = 8;
+
+/// How long a doorbell is held for the rest of a WQE, in nanoseconds: a few round trips of a
+/// trapped access.
+const HOLD: u64 = 200_000;
+/// So many held doorbells in a row without a rest, and a half is not held any more.
+const PATIENCE: u8 = 4;
 
 /// A send queue doorbell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,4 +47,166 @@ pub struct Doorbell {
     /// The WQE as written through the BlueFlame register, if it was written as a whole. It takes
     /// the place of the WQE at `wqe_index` in memory.
     pub blueflame: Option<Vec<u8>>,
+}
+
+impl Doorbell {
+    /// Reads the first two words of a control segment: opmod, index, opcode; QPN, size.
+    fn decode(head: [u8; DOORBELL]) -> Self {
+        let [_, hi, lo, _, q2, q1, q0, _] = head;
+        Self {
+            qpn: u32::from_be_bytes([0, q2, q1, q0]),
+            wqe_index: u16::from_be_bytes([hi, lo]),
+            blueflame: None,
+        }
+    }
+}
+
+/// Bytes that a WQE takes in a BlueFlame buffer: its segments of 16 bytes, in blocks of 64.
+fn blueflame_len(head: &[u8; DOORBELL]) -> usize {
+    usize::from(head[7] & 0x3f).div_ceil(4) * 64
+}
+
+/// What is known about half a doorbell register.
+#[derive(Clone, Debug, Default)]
+struct Half {
+    /// Bytes written so far of what may be a WQE; empty if no doorbell is held.
+    held: Vec<u8>,
+    /// Held doorbells without a rest since the last BlueFlame write.
+    disappointments: u8,
+    /// Where the rest of a WQE would go on whose doorbell was rung already.
+    follows: usize,
+}
+
+impl Half {
+    fn is_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
+/// A UAR page.
+#[derive(Debug, Default)]
+pub struct Uar {
+    halves: [Half; HALVES],
+}
+
+/// The halves that hold a doorbell, the one that is due first in front.
+#[derive(Debug, Default)]
+pub struct HeldDoorbells(VecDeque<(u64, u32, usize)>);
+
+impl HeldDoorbells {
+    /// When the first doorbell must be rung, in nanoseconds.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.0.front().map(|(deadline, ..)| *deadline)
+    }
+}
+
+/// A write to the UAR pages of BAR0.
+pub fn write(hca: &mut Hca, offset: u64, data: &[u8]) {
+    let (page, at) = ((offset >> 12) as u32, offset & 0xfff);
+    if hca.uars.get(page).is_none() {
+        hca.io.counters.mmio.ignored += 1;
+        return;
+    }
+    match (at, data) {
+        (CQ_DOORBELL, &[a, b, c, d, e, f, g, h]) => {
+            hca.io.counters.mmio.cq_arms += 1;
+            cq::arm(hca, [u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]);
+        }
+        (EQ_ARM | EQ_UPDATE, &[a, b, c, d]) => {
+            hca.io.counters.mmio.eq_doorbells += 1;
+            let word = u32::from_be_bytes([a, b, c, d]);
+            if !hca.eqs.doorbell(&mut hca.io, word, at == EQ_ARM) {
+                hca.io.counters.mmio.ignored += 1;
+            }
+        }
+        (BFREGS.., _) => {
+            let half = ((at - BFREGS) / HALF) as usize;
+            write_half(hca, page, half, (at % HALF) as usize, data);
+        }
+        _ => hca.io.counters.mmio.ignored += 1,
+    }
+}
+
+/// A write of `data` at byte `at` of half a doorbell register.
+fn write_half(hca: &mut Hca, page: u32, index: usize, at: usize, data: &[u8]) {
+    if at == 0 {
+        // Whatever was held before is not going to be completed.
+        flush(hca, page, index);
+    }
+    let Some(half) = hca.uars.get_mut(page).and_then(|uar| uar.halves.get_mut(index)) else {
+        return;
+    };
+    if at == 0 && data.len() >= DOORBELL {
+        hca.io.counters.mmio.sq_doorbells += 1;
+        half.held = data.to_vec();
+        if data.len() > DOORBELL {
+            hca.io.counters.mmio.blueflame_bytes += (data.len() - DOORBELL) as u64;
+        } else if half.disappointments >= PATIENCE {
+            flush(hca, page, index);
+            return;
+        } else {
+            hca.held.0.push_back((hca.io.now + HOLD, page, index));
+        }
+    } else if half.is_held() && at == half.held.len() {
+        hca.io.counters.mmio.blueflame_bytes += data.len() as u64;
+        half.held.extend_from_slice(data);
+    } else if at != 0 && at == half.follows {
+        // The rest of a WQE after all: from now on, this half is held.
+        hca.io.counters.mmio.blueflame_bytes += data.len() as u64;
+        half.follows += data.len();
+        half.disappointments = 0;
+        return;
+    } else {
+        hca.io.counters.mmio.ignored += 1;
+        return;
+    }
+    let whole = half.held.first_chunk().map(blueflame_len);
+    if whole.is_some_and(|whole| (64..=HALF as usize).contains(&whole) && half.held.len() >= whole) {
+        flush(hca, page, index);
+    }
+}
+
+/// Rings the doorbell that a half holds, if any.
+fn flush(hca: &mut Hca, page: u32, index: usize) {
+    let Some(half) = hca.uars.get_mut(page).and_then(|uar| uar.halves.get_mut(index)) else {
+        return;
+    };
+    let written = std::mem::take(&mut half.held);
+    let Some(head) = written.first_chunk::<DOORBELL>() else {
+        return;
+    };
+    half.follows = written.len();
+    let mut doorbell = Doorbell::decode(*head);
+    let whole = blueflame_len(head);
+    if written.len() > DOORBELL {
+        half.disappointments = 0;
+        if (64..=written.len()).contains(&whole) {
+            hca.io.counters.mmio.blueflame_wqes += 1;
+            doorbell.blueflame = Some(written);
+        }
+    } else {
+        half.disappointments = half.disappointments.saturating_add(1);
+    }
+    hca.held.0.retain(|(_, p, i)| (*p, *i) != (page, index));
+    ring(hca, doorbell);
+}
+
+/// Hands a doorbell to the queue it names.
+fn ring(hca: &mut Hca, doorbell: Doorbell) {
+    if hca.qps.table.get(doorbell.qpn).is_some() {
+        qp::doorbell(hca, doorbell);
+    } else if !net::doorbell(hca, doorbell) {
+        hca.io.counters.mmio.ignored += 1;
+    }
+}
+
+/// Rings the doorbells that have been held long enough.
+pub fn run(hca: &mut Hca) {
+    while let Some((deadline, page, index)) = hca.held.0.front().copied() {
+        if deadline > hca.io.now {
+            break;
+        }
+        hca.held.0.pop_front();
+        flush(hca, page, index);
+    }
 }

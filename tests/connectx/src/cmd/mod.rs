@@ -7,17 +7,25 @@
 //! each file lists its commands in a `COMMANDS` table.
 
 pub mod cq;
+mod eq;
+mod flow;
+mod function;
 pub mod mailbox;
 pub mod mkey;
+mod net;
 pub mod qp;
+pub mod queue;
+mod registers;
+mod resources;
 pub mod srq;
 mod status;
+mod vport;
 
 pub use mailbox::{Input, OutputBox};
 pub use status::{bad_param, CmdError, CmdResult, Status};
 
 use crate::field;
-use crate::hca::Hca;
+use crate::hca::{Hca, State};
 
 /// Executes one command. The header of the output is written by the caller.
 pub type Handler = fn(&mut Hca, Input<'_>, &mut OutputBox) -> CmdResult;
@@ -38,7 +46,19 @@ pub struct Command {
 }
 
 /// All commands, by object.
-const COMMANDS: &[&[Command]] = &[qp::COMMANDS, cq::COMMANDS, mkey::COMMANDS, srq::COMMANDS];
+const COMMANDS: &[&[Command]] = &[
+    function::COMMANDS,
+    eq::COMMANDS,
+    cq::COMMANDS,
+    mkey::COMMANDS,
+    qp::COMMANDS,
+    srq::COMMANDS,
+    resources::COMMANDS,
+    registers::COMMANDS,
+    vport::COMMANDS,
+    net::COMMANDS,
+    flow::COMMANDS,
+];
 
 fn find(opcode: u16) -> CmdResult<&'static Command> {
     COMMANDS
@@ -46,6 +66,17 @@ fn find(opcode: u16) -> CmdResult<&'static Command> {
         .flat_map(|commands| commands.iter())
         .find(|command| command.opcode == opcode)
         .ok_or(CmdError::new(Status::BadOp, "unknown opcode"))
+}
+
+/// State of the function that a command needs at least.
+fn needed_state(opcode: u16) -> State {
+    match opcode {
+        // ENABLE_HCA
+        0x104 => State::Disabled,
+        // Capabilities, pages, ISSI, INIT_HCA and DISABLE_HCA, registers, QUERY_ADAPTER.
+        0x100..=0x102 | 0x105..=0x10b | 0x10d | 0x805 => State::Enabled,
+        _ => State::Initialized,
+    }
 }
 
 /// Modifier of a command's operation.
@@ -71,6 +102,9 @@ pub fn execute(hca: &mut Hca, input: &[u8], out_len: usize) -> Vec<u8> {
         }
         if out_len < command.min_out {
             return Err(CmdError::new(Status::BadOutputLen, "output is too short"));
+        }
+        if hca.state < needed_state(opcode) {
+            return Err(CmdError::new(Status::BadSysState, "function is not up"));
         }
         (command.handler)(hca, input, &mut out)
     });

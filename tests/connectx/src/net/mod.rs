@@ -1,3 +1,146 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Network queues.
+//! The netdev's side of a function: send and receive queues for Ethernet frames, and the flow
+//! steering from the wire to a receive queue.
+//!
+//! A frame that a send queue posts gets its checksums and segmentation here and goes to the wire.
+//! A frame from the wire is filtered by the virtual port, walks through the flow tables to a TIR,
+//! and is written to the receive queue that the TIR, or the RQT behind it, names.
+
+mod cqe;
+pub mod flow;
+pub mod frame;
+pub mod rq;
+pub mod rss;
+pub mod sq;
+pub mod wq;
+
+use std::collections::VecDeque;
+
+use crate::caps::{LOG_MAX_SQ_RQ, LOG_MAX_TIR_TIS_RQT};
+use crate::hca::Hca;
+use crate::table::Table;
+use crate::uar::Doorbell;
+
+use flow::Steering;
+use frame::Headers;
+use rq::Rq;
+use rss::{Rqt, Tir};
+use sq::Sq;
+
+/// First number of an SQ. QPs, SQs and RQs share one number space.
+const FIRST_SQN: u32 = 0x4_0000;
+/// First number of an RQ.
+const FIRST_RQN: u32 = 0x8_0000;
+
+/// A transport interface send: what an SQ sends under. Only its transport domain matters here.
+#[derive(Debug)]
+pub struct Tis {
+    /// The transport domain.
+    pub transport_domain: u32,
+}
+
+/// Objects of the netdev.
+#[derive(Debug)]
+pub struct Net {
+    /// Send queues.
+    pub sqs: Table<Sq>,
+    /// Receive queues.
+    pub rqs: Table<Rq>,
+    /// Transport interface sends.
+    pub tiss: Table<Tis>,
+    /// Transport interface receives.
+    pub tirs: Table<Tir>,
+    /// Receive queue tables.
+    pub rqts: Table<Rqt>,
+    /// Flow tables.
+    pub steering: Steering,
+    /// SQs with a doorbell that was not served yet.
+    ready: VecDeque<u32>,
+}
+
+impl Default for Net {
+    fn default() -> Self {
+        Self {
+            sqs: Table::new("sq", FIRST_SQN, 1 << LOG_MAX_SQ_RQ),
+            rqs: Table::new("rq", FIRST_RQN, 1 << LOG_MAX_SQ_RQ),
+            tiss: Table::new("tis", 1, 1 << LOG_MAX_TIR_TIS_RQT),
+            tirs: Table::new("tir", 1, 1 << LOG_MAX_TIR_TIS_RQT),
+            rqts: Table::new("rqt", 1, 1 << LOG_MAX_TIR_TIS_RQT),
+            steering: Steering::default(),
+            ready: VecDeque::new(),
+        }
+    }
+}
+
+impl Net {
+    /// Live objects of each kind.
+    pub fn objects(&self) -> Vec<(&'static str, usize)> {
+        let mut objects = vec![
+            (self.sqs.kind(), self.sqs.len()),
+            (self.rqs.kind(), self.rqs.len()),
+            (self.tiss.kind(), self.tiss.len()),
+            (self.tirs.kind(), self.tirs.len()),
+            (self.rqts.kind(), self.rqts.len()),
+        ];
+        objects.extend(self.steering.objects());
+        objects
+    }
+}
+
+/// A send doorbell; false if it names no SQ.
+pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) -> bool {
+    let Some(sq) = hca.net.sqs.get_mut(doorbell.qpn) else {
+        return false;
+    };
+    hca.io.event(doorbell.qpn, "Doorbell Write", doorbell.wqe_index.into());
+    if let Some(wqe) = doorbell.blueflame {
+        sq.blueflame(doorbell.wqe_index, wqe);
+    }
+    if !sq.queued {
+        sq.queued = true;
+        hca.net.ready.push_back(doorbell.qpn);
+    }
+    true
+}
+
+/// Serves SQs in turn, about `budget` WQEs in all; true if more could be done at once.
+pub fn run(hca: &mut Hca, budget: u32) -> bool {
+    let mut left = budget;
+    while left > 0 {
+        let Some(sqn) = hca.net.ready.pop_front() else {
+            return false;
+        };
+        match sq::step(hca, sqn) {
+            sq::Step::Executed => {
+                left -= 1;
+                hca.net.ready.push_back(sqn);
+            }
+            sq::Step::Idle => {
+                if let Some(sq) = hca.net.sqs.get_mut(sqn) {
+                    sq.queued = false;
+                }
+            }
+        }
+    }
+    !hca.net.ready.is_empty()
+}
+
+/// A frame from the wire that is not RoCE.
+pub fn receive(hca: &mut Hca, frame: &[u8]) {
+    let delivered = Headers::parse(frame).is_some_and(|headers| {
+        if !hca.vport.accepts(headers.dmac) {
+            return false;
+        }
+        let tirs = hca.net.steering.steer(&headers);
+        let mut delivered = false;
+        for tir in tirs {
+            let rqn = rss::select(&hca.net.tirs, &hca.net.rqts, tir, &headers);
+            delivered |= rqn.is_some_and(|(rqn, hash)| rq::receive(hca, rqn, hash, frame));
+        }
+        delivered
+    });
+    if !delivered {
+        hca.io.counters.frames_dropped += 1;
+    }
+}

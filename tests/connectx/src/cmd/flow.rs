@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Commands of flow tables, flow groups and their entries.
+
+use std::collections::BTreeMap;
+
+use super::{bad_param, op_mod, CmdError, CmdResult, Command, Input, OutputBox, Status};
+use crate::hca::Hca;
+use crate::ifc::{self, Field};
+use crate::net::flow::{Destination, Entry, FlowTable, Group, MATCH_LEN};
+use crate::{field, size};
+
+macro_rules! command {
+    ($opcode:literal, $name:literal, $in:ident, $out:literal, $handler:ident) => {
+        Command {
+            opcode: $opcode,
+            name: $name,
+            min_in: size!($in),
+            min_out: $out,
+            handler: $handler,
+        }
+    };
+}
+
+pub(super) const COMMANDS: &[Command] = &[
+    command!(
+        0x92f,
+        "SET_FLOW_TABLE_ROOT",
+        mlx5_ifc_set_flow_table_root_in_bits,
+        8,
+        set_root
+    ),
+    command!(
+        0x930,
+        "CREATE_FLOW_TABLE",
+        mlx5_ifc_create_flow_table_in_bits,
+        0x10,
+        create_table
+    ),
+    command!(0x931, "DESTROY_FLOW_TABLE", mlx5_ifc_destroy_flow_table_in_bits, 8, destroy_table),
+    command!(
+        0x933,
+        "CREATE_FLOW_GROUP",
+        mlx5_ifc_create_flow_group_in_bits,
+        0x10,
+        create_group
+    ),
+    command!(0x934, "DESTROY_FLOW_GROUP", mlx5_ifc_destroy_flow_group_in_bits, 8, destroy_group),
+    command!(0x936, "SET_FLOW_TABLE_ENTRY", mlx5_ifc_set_fte_in_bits, 8, set_entry),
+    command!(0x938, "DELETE_FLOW_TABLE_ENTRY", mlx5_ifc_delete_fte_in_bits, 8, delete_entry),
+    command!(0x93c, "MODIFY_FLOW_TABLE", mlx5_ifc_modify_flow_table_in_bits, 8, modify_table),
+];
+
+/// The table type of the receive side, the only one there is (`FS_FT_NIC_RX`).
+const NIC_RX: u32 = 0;
+/// Miss action that forwards to `table_miss_id`.
+const MISS_FORWARD: u32 = 1;
+/// Destination types (`MLX5_FLOW_DESTINATION_TYPE_*` as firmware numbers them).
+const DEST_FLOW_TABLE: u32 = 1;
+const DEST_TIR: u32 = 2;
+/// Actions that entries may have: allow, drop, forward.
+const ACTIONS: u32 = 1 | 2 | 4;
+/// log2 of the largest table.
+const LOG_MAX_SIZE: u32 = 20;
+/// Most destinations of an entry.
+const MAX_DESTINATIONS: usize = 16;
+
+fn own_receive_side(input: Input<'_>, other_vport: Field, table_type: Field) -> CmdResult {
+    if input.flag(other_vport) {
+        return bad_param("another vport");
+    }
+    if input.get(table_type) != NIC_RX {
+        return bad_param("unknown type of flow table");
+    }
+    Ok(())
+}
+
+macro_rules! check_side {
+    ($input:ident, $structure:ident) => {
+        own_receive_side(
+            $input,
+            field!($structure, other_vport),
+            field!($structure, table_type),
+        )?
+    };
+}
+
+/// Where a table's misses go, by the context that starts at `context`.
+fn miss(hca: &Hca, input: Input<'_>, context: Field) -> CmdResult<Option<u32>> {
+    let at = context.byte_offset();
+    let get = |field: Field| input.get(field.shifted(at));
+    let action = get(field!(mlx5_ifc_flow_table_context_bits, table_miss_action));
+    if action != MISS_FORWARD {
+        return Ok(None);
+    }
+    let id = get(field!(mlx5_ifc_flow_table_context_bits, table_miss_id));
+    hca.net.steering.tables.find(id)?;
+    Ok(Some(id))
+}
+
+fn create_table(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_create_flow_table_in_bits);
+    let log_size = field!(mlx5_ifc_create_flow_table_in_bits, flow_table_context.log_size);
+    let log_size = input.get(log_size);
+    if log_size > LOG_MAX_SIZE {
+        return Err(CmdError::new(Status::BadSize, "flow table is too large"));
+    }
+    let context = field!(mlx5_ifc_create_flow_table_in_bits, flow_table_context);
+    let table = FlowTable {
+        log_size,
+        miss: miss(hca, input, context)?,
+        entries: BTreeMap::new(),
+    };
+    let id = hca.net.steering.tables.insert(table)?;
+    let mut set = |field, value| out.set(field, value);
+    set(field!(mlx5_ifc_create_flow_table_out_bits, icm_address_63_40), 0);
+    set(field!(mlx5_ifc_create_flow_table_out_bits, icm_address_39_32), 0);
+    set(field!(mlx5_ifc_create_flow_table_out_bits, icm_address_31_0), 0);
+    set(field!(mlx5_ifc_create_flow_table_out_bits, table_id), id);
+    Ok(())
+}
+
+fn modify_table(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_modify_flow_table_in_bits);
+    let select = field!(mlx5_ifc_modify_flow_table_in_bits, modify_field_select);
+    // Bit 0: the miss table.
+    if input.get(select) != 1 {
+        return bad_param("unknown field of a flow table");
+    }
+    let context = field!(mlx5_ifc_modify_flow_table_in_bits, flow_table_context);
+    let miss = miss(hca, input, context)?;
+    let id = input.get(field!(mlx5_ifc_modify_flow_table_in_bits, table_id));
+    hca.net.steering.tables.find_mut(id)?.miss = miss;
+    Ok(())
+}
+
+fn destroy_table(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_destroy_flow_table_in_bits);
+    let id = input.get(field!(mlx5_ifc_destroy_flow_table_in_bits, table_id));
+    hca.net.steering.tables.remove(id)?;
+    if hca.net.steering.root == Some(id) {
+        hca.net.steering.root = None;
+    }
+    Ok(())
+}
+
+fn set_root(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_set_flow_table_root_in_bits);
+    if op_mod(input) == 1 {
+        // Disconnect.
+        hca.net.steering.root = None;
+        return Ok(());
+    }
+    let id = input.get(field!(mlx5_ifc_set_flow_table_root_in_bits, table_id));
+    hca.net.steering.tables.find(id)?;
+    hca.net.steering.root = Some(id);
+    Ok(())
+}
+
+fn create_group(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_create_flow_group_in_bits);
+    let table = input.get(field!(mlx5_ifc_create_flow_group_in_bits, table_id));
+    let first = input.get(field!(mlx5_ifc_create_flow_group_in_bits, start_flow_index));
+    let last = input.get(field!(mlx5_ifc_create_flow_group_in_bits, end_flow_index));
+    let log_size = hca.net.steering.tables.find(table)?.log_size;
+    if first > last || last >> log_size != 0 {
+        return Err(CmdError::new(Status::BadIndex, "flow group outside of its table"));
+    }
+    let groups = hca.net.steering.groups.iter();
+    let overlap = groups
+        .filter(|(_, group)| group.table == table)
+        .any(|(_, group)| group.range.0 <= last && first <= group.range.1);
+    if overlap {
+        return Err(CmdError::new(Status::BadIndex, "flow groups overlap"));
+    }
+    let mask = field!(mlx5_ifc_create_flow_group_in_bits, match_criteria);
+    let id = hca.net.steering.groups.insert(Group {
+        table,
+        range: (first, last),
+        mask: Box::new(input.copy::<MATCH_LEN>(mask)),
+    })?;
+    hca.net.steering.tables.hold(table)?;
+    out.set(field!(mlx5_ifc_create_flow_group_out_bits, group_id), id);
+    Ok(())
+}
+
+fn destroy_group(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_destroy_flow_group_in_bits);
+    let id = input.get(field!(mlx5_ifc_destroy_flow_group_in_bits, group_id));
+    let group = hca.net.steering.groups.remove(id)?;
+    hca.net.steering.tables.release(group.table);
+    Ok(())
+}
+
+/// Destinations of an entry; each exists.
+fn destinations(hca: &Hca, input: Input<'_>) -> CmdResult<Vec<Destination>> {
+    let count = field!(mlx5_ifc_set_fte_in_bits, flow_context.destination_list_size);
+    let count = input.get(count) as usize;
+    if count > MAX_DESTINATIONS {
+        return Err(CmdError::new(Status::BadSize, "too many destinations"));
+    }
+    let list = input.tail(field!(mlx5_ifc_set_fte_in_bits, flow_context.destination));
+    let size = size!(mlx5_ifc_dest_format_struct_bits);
+    if list.len() / size < count {
+        return Err(CmdError::new(Status::BadInputLen, "destination list is too short"));
+    }
+    let mut destinations = Vec::with_capacity(count);
+    for raw in list.chunks_exact(size).take(count) {
+        let id = ifc::get(raw, field!(mlx5_ifc_dest_format_struct_bits, destination_id));
+        let kind = field!(mlx5_ifc_dest_format_struct_bits, destination_type);
+        destinations.push(match ifc::get(raw, kind) {
+            DEST_FLOW_TABLE => {
+                hca.net.steering.tables.find(id)?;
+                Destination::Table(id)
+            }
+            DEST_TIR => {
+                hca.net.tirs.find(id)?;
+                Destination::Tir(id)
+            }
+            _ => return bad_param("unknown type of destination"),
+        });
+    }
+    Ok(destinations)
+}
+
+fn set_entry(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_set_fte_in_bits);
+    let table = input.get(field!(mlx5_ifc_set_fte_in_bits, table_id));
+    let index = input.get(field!(mlx5_ifc_set_fte_in_bits, flow_index));
+    let modify = match op_mod(input) {
+        0 => false,
+        1 => true,
+        _ => return bad_param("unknown operation on a flow table entry"),
+    };
+    if hca.net.steering.tables.find(table)?.entries.contains_key(&index) != modify {
+        return Err(CmdError::new(Status::BadIndex, "flow table entry is in use, or is not"));
+    }
+    let action = input.get(field!(mlx5_ifc_set_fte_in_bits, flow_context.action));
+    if action & !ACTIONS != 0 {
+        return bad_param("unknown action of a flow table entry");
+    }
+    let value = field!(mlx5_ifc_set_fte_in_bits, flow_context.match_value);
+    let entry = Entry {
+        group: input.get(field!(mlx5_ifc_set_fte_in_bits, flow_context.group_id)),
+        action,
+        value: Box::new(input.copy::<MATCH_LEN>(value)),
+        destinations: destinations(hca, input)?,
+    };
+    let held = entry.clone();
+    let old = hca.net.steering.set_entry(table, index, entry)?;
+    hold(hca, &held)?;
+    if let Some(old) = old {
+        release(hca, &old);
+    }
+    Ok(())
+}
+
+fn delete_entry(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    check_side!(input, mlx5_ifc_delete_fte_in_bits);
+    let table = input.get(field!(mlx5_ifc_delete_fte_in_bits, table_id));
+    let index = input.get(field!(mlx5_ifc_delete_fte_in_bits, flow_index));
+    let entry = hca.net.steering.tables.find_mut(table)?.entries.remove(&index);
+    let entry = entry.ok_or(CmdError::new(Status::BadIndex, "no such flow table entry"))?;
+    release(hca, &entry);
+    Ok(())
+}
+
+/// An entry keeps its group and its destinations alive.
+fn hold(hca: &mut Hca, entry: &Entry) -> CmdResult {
+    hca.net.steering.groups.hold(entry.group)?;
+    for destination in &entry.destinations {
+        match destination {
+            Destination::Table(id) => hca.net.steering.tables.hold(*id)?,
+            Destination::Tir(id) => hca.net.tirs.hold(*id)?,
+        }
+    }
+    Ok(())
+}
+
+fn release(hca: &mut Hca, entry: &Entry) {
+    hca.net.steering.groups.release(entry.group);
+    for destination in &entry.destinations {
+        match destination {
+            Destination::Table(id) => hca.net.steering.tables.release(*id),
+            Destination::Tir(id) => hca.net.tirs.release(*id),
+        }
+    }
+}
