@@ -31,3 +31,6 @@ pub mod cq {
     pub mod cqe;
     pub mod syndrome;
 }
+
+#[path = "../../../rust/mlx5_ulp/qid/mod.rs"]
+pub mod qid;
