@@ -60,7 +60,9 @@ impl QueueBuffer {
     fn locate(&self, offset: u64) -> Option<(u64, u64)> {
         let at = self.start.checked_add(offset)?;
         let page_size = 1u64.checked_shl(self.page_shift)?;
-        let page = self.pages.get(usize::try_from(at >> self.page_shift).ok()?)?;
+        let page = self
+            .pages
+            .get(usize::try_from(at >> self.page_shift).ok()?)?;
         let in_page = at & (page_size - 1);
         // The low bits of a page address are flags or reserved.
         Some(((page & !0xfff).checked_add(in_page)?, page_size - in_page))
@@ -146,10 +148,7 @@ mod tests {
     #[test]
     fn a_queue_must_fit_its_pages() {
         assert!(QueueBuffer::new(vec![0; 2], 0, 0, 0x2000).is_ok());
-        assert_eq!(
-            QueueBuffer::new(vec![0; 2], 0, 64, 0x2000),
-            Err(TooSmall)
-        );
+        assert_eq!(QueueBuffer::new(vec![0; 2], 0, 64, 0x2000), Err(TooSmall));
         assert_eq!(QueueBuffer::new(vec![], 0, 0, 1), Err(TooSmall));
         assert_eq!(QueueBuffer::new(vec![0], 60, 0, 1), Err(TooSmall));
         assert!(QueueBuffer::new(vec![0], 1, 0x1000, 0x1000).is_ok());

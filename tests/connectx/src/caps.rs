@@ -50,6 +50,8 @@ pub const MAX_WQE_SIZE_SQ: u32 = 1024;
 pub const MAX_WQE_SIZE_RQ: u32 = 512;
 /// log2 of the largest message in bytes.
 pub const LOG_MAX_MSG: u32 = 30;
+/// log2 of the READs and atomics of a QP that can be on their way at a time, in each direction.
+pub const LOG_MAX_RA: u32 = 4;
 /// Number of Q counter sets.
 pub const MAX_Q_COUNTERS: u32 = 256;
 /// Entries of the table of RoCE addresses.
@@ -91,8 +93,8 @@ const GENERAL: &[Row] = table!(mlx5_ifc_cmd_hca_cap_bits:
     max_wqe_sz_sq = MAX_WQE_SIZE_SQ,
     max_wqe_sz_rq = MAX_WQE_SIZE_RQ,
     log_max_msg = LOG_MAX_MSG,
-    log_max_ra_req_qp = 4,
-    log_max_ra_res_qp = 4,
+    log_max_ra_req_qp = LOG_MAX_RA,
+    log_max_ra_res_qp = LOG_MAX_RA,
     // UMR: with these three a UMR WQE can do all that CREATE_MKEY can.
     fixed_buffer_size = 1,
     umr_extended_translation_offset = 1,

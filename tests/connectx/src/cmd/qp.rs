@@ -1,8 +1,313 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Commands of qps.
+//! Commands of queue pairs.
 
-use super::Command;
+use super::{bad_param, CmdError, CmdResult, Command, Input, OutputBox, Status};
+use crate::buffer::QueueBuffer;
+use crate::caps::{LOG_MAX_QP_SIZE, LOG_MAX_RA};
+use crate::hca::Hca;
+use crate::ifc;
+use crate::qp::context::{Attributes, Context, ReceiveKind};
+use crate::qp::receive::ReceiveRing;
+use crate::qp::ring::SendRing;
+use crate::qp::state::{self, State, Transition};
+use crate::qp::{env, Qp, Uses};
+use crate::{field, size};
 
-/// Commands of this file.
-pub(super) const COMMANDS: &[Command] = &[];
+macro_rules! modify {
+    ($opcode:literal, $name:literal, $transition:path) => {
+        Command {
+            opcode: $opcode,
+            name: $name,
+            // All of them have the layout of RST2INIT_QP.
+            min_in: size!(mlx5_ifc_rst2init_qp_in_bits),
+            min_out: 8,
+            handler: |hca, input, out| modify(hca, input, out, &$transition),
+        }
+    };
+}
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        opcode: 0x500,
+        name: "CREATE_QP",
+        min_in: size!(mlx5_ifc_create_qp_in_bits),
+        min_out: size!(mlx5_ifc_create_qp_out_bits),
+        handler: create_qp,
+    },
+    Command {
+        opcode: 0x501,
+        name: "DESTROY_QP",
+        min_in: size!(mlx5_ifc_destroy_qp_in_bits),
+        min_out: 8,
+        handler: destroy_qp,
+    },
+    modify!(0x502, "RST2INIT_QP", state::RST2INIT),
+    modify!(0x503, "INIT2RTR_QP", state::INIT2RTR),
+    modify!(0x504, "RTR2RTS_QP", state::RTR2RTS),
+    modify!(0x505, "RTS2RTS_QP", state::RTS2RTS),
+    modify!(0x506, "SQERR2RTS_QP", state::SQERR2RTS),
+    Command {
+        opcode: 0x507,
+        name: "2ERR_QP",
+        min_in: size!(mlx5_ifc_qp_2err_in_bits),
+        min_out: 8,
+        handler: |hca, input, out| modify(hca, input, out, &state::TO_ERROR),
+    },
+    Command {
+        opcode: 0x50a,
+        name: "2RST_QP",
+        min_in: size!(mlx5_ifc_qp_2rst_in_bits),
+        min_out: 8,
+        handler: |hca, input, out| modify(hca, input, out, &state::TO_RESET),
+    },
+    Command {
+        opcode: 0x50b,
+        name: "QUERY_QP",
+        min_in: size!(mlx5_ifc_query_qp_in_bits),
+        min_out: size!(mlx5_ifc_create_qp_in_bits),
+        handler: query_qp,
+    },
+    modify!(0x50c, "SQD_RTS_QP", state::SQD2RTS),
+    modify!(0x50e, "INIT2INIT_QP", state::INIT2INIT),
+];
+
+/// Send and receive ring that a context describes, and their buffer.
+fn rings(
+    context: &Context,
+    attributes: &Attributes,
+    pages: &[u8],
+) -> CmdResult<(QueueBuffer, Option<SendRing>, Option<ReceiveRing>)> {
+    let get = |field| ifc::get(context, field);
+    let log_rq = get(field!(mlx5_ifc_qpc_bits, log_rq_size));
+    let log_sq = get(field!(mlx5_ifc_qpc_bits, log_sq_size));
+    if log_rq.max(log_sq) > LOG_MAX_QP_SIZE {
+        return Err(CmdError::new(Status::BadSize, "queue is too large"));
+    }
+    let receive = (attributes.receive == ReceiveKind::Own).then(|| {
+        let log_stride = get(field!(mlx5_ifc_qpc_bits, log_rq_stride)) + 4;
+        ReceiveRing::new(log_rq as u8, 1 << log_stride)
+    });
+    let receive_len = receive.as_ref().map_or(0, ReceiveRing::len);
+    let send = (get(field!(mlx5_ifc_qpc_bits, no_sq)) == 0)
+        .then(|| SendRing::new(log_sq as u8, receive_len));
+    let buffer = QueueBuffer::new(
+        QueueBuffer::page_list(pages),
+        get(field!(mlx5_ifc_qpc_bits, log_page_size)),
+        u64::from(get(field!(mlx5_ifc_qpc_bits, page_offset))) * 64,
+        receive_len + send.as_ref().map_or(0, SendRing::len),
+    )
+    .map_err(|_| CmdError::new(Status::BadInputLen, "pages do not hold the queues"))?;
+    Ok((buffer, send, receive))
+}
+
+/// Objects that a queue pair with these attributes uses.
+fn uses(attributes: &Attributes, has_send: bool) -> Uses {
+    Uses {
+        pd: Some(attributes.pd),
+        send_cq: has_send.then_some(attributes.send_cq),
+        receive_cq: (attributes.receive != ReceiveKind::None).then_some(attributes.receive_cq),
+        srq: match attributes.receive {
+            ReceiveKind::Shared(number) => Some(number),
+            _ => None,
+        },
+    }
+}
+
+/// Takes references on what is used; all or none.
+fn hold(hca: &mut Hca, uses: &Uses) -> CmdResult {
+    let mut held = Uses::default();
+    let result = (|| {
+        if let Some(pd) = uses.pd {
+            hca.pds.hold(pd)?;
+            held.pd = uses.pd;
+        }
+        if let Some(cqn) = uses.send_cq {
+            hca.cqs.table.hold(cqn)?;
+            held.send_cq = uses.send_cq;
+        }
+        if let Some(cqn) = uses.receive_cq {
+            hca.cqs.table.hold(cqn)?;
+            held.receive_cq = uses.receive_cq;
+        }
+        if let Some(number) = uses.srq {
+            hca.srqs.table.hold(number)?;
+            held.srq = uses.srq;
+        }
+        Ok(())
+    })();
+    if result.is_err() {
+        release(hca, &held);
+    }
+    result
+}
+
+fn release(hca: &mut Hca, uses: &Uses) {
+    if let Some(pd) = uses.pd {
+        hca.pds.release(pd);
+    }
+    for cqn in [uses.send_cq, uses.receive_cq].into_iter().flatten() {
+        hca.cqs.table.release(cqn);
+    }
+    if let Some(number) = uses.srq {
+        hca.srqs.table.release(number);
+    }
+}
+
+fn decode(context: &Context) -> CmdResult<Attributes> {
+    let attributes = Attributes::decode(context)
+        .ok_or(CmdError::new(Status::BadParam, "unknown transport service"))?;
+    let limit = 1 << LOG_MAX_RA;
+    if attributes.max_reads_in > limit || attributes.max_reads_out > limit {
+        return bad_param("more READs at a time than the device can keep");
+    }
+    Ok(attributes)
+}
+
+fn create_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
+    let context: Context = input.copy(field!(mlx5_ifc_create_qp_in_bits, qpc));
+    let pages = input.tail(field!(mlx5_ifc_create_qp_in_bits, pas));
+    let attributes = decode(&context)?;
+    let (buffer, send, receive) = rings(&context, &attributes, pages)?;
+    hca.uars
+        .find(ifc::get(&context, field!(mlx5_ifc_qpc_bits, uar_page)))?;
+    let uses = uses(&attributes, send.is_some());
+    hold(hca, &uses)?;
+    let mut qp = Qp::new(context, attributes, buffer, send, receive);
+    qp.uses = uses;
+    match hca.qps.insert(qp) {
+        Ok(number) => {
+            out.set(field!(mlx5_ifc_create_qp_out_bits, qpn), number);
+            out.set(field!(mlx5_ifc_create_qp_out_bits, ece), 0);
+            Ok(())
+        }
+        Err(error) => {
+            release(hca, &uses);
+            Err(error)
+        }
+    }
+}
+
+fn destroy_qp(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    let number = input.get(field!(mlx5_ifc_destroy_qp_in_bits, qpn));
+    let qp = hca.qps.remove(number)?;
+    release(hca, &qp.uses);
+    Ok(())
+}
+
+fn modify(
+    hca: &mut Hca,
+    input: Input<'_>,
+    out: &mut OutputBox,
+    transition: &Transition,
+) -> CmdResult {
+    let number = input.get(field!(mlx5_ifc_rst2init_qp_in_bits, qpn));
+    let optional = input.get(field!(mlx5_ifc_rst2init_qp_in_bits, opt_param_mask));
+    let given: Context = input.copy(field!(mlx5_ifc_rst2init_qp_in_bits, qpc));
+    let qp = hca.qps.table.find(number)?;
+    // 2ERR and 2RST have no mask: what stands there is reserved.
+    let optional = match transition.to {
+        State::Error | State::Reset => 0,
+        _ => optional,
+    };
+    let context = transition.apply(qp.state, &qp.context, &given, optional)?;
+    let attributes = decode(&context)?;
+    check_path(hca, transition, &attributes)?;
+    let qp = hca.qps.table.find(number)?;
+    let old = qp.uses;
+    let new = uses(&attributes, qp.send.is_some());
+    if old != new {
+        hold(hca, &new)?;
+        release(hca, &old);
+    }
+    let (qps, mut env) = env::split(hca);
+    if let Some(qp) = qps.table.get_mut(number) {
+        qp.uses = new;
+        qp.enter(&mut env, transition.to, context, attributes);
+    }
+    qps.schedule(number);
+    out.set(field!(mlx5_ifc_rst2init_qp_out_bits, ece), 0);
+    Ok(())
+}
+
+/// A connection needs a source address that can exist.
+fn check_path(hca: &Hca, transition: &Transition, attributes: &Attributes) -> CmdResult {
+    if transition.to != State::ReadyToReceive || !attributes.service.is_connected() {
+        return Ok(());
+    }
+    if hca.gids.get(attributes.path.src_index.into()).is_none() {
+        return Err(CmdError::new(
+            Status::BadIndex,
+            "no source address at this index",
+        ));
+    }
+    Ok(())
+}
+
+fn query_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
+    let number = input.get(field!(mlx5_ifc_query_qp_in_bits, qpn));
+    let qp = hca.qps.table.find(number)?;
+    out.set(field!(mlx5_ifc_query_qp_out_bits, opt_param_mask), 0);
+    out.set(field!(mlx5_ifc_query_qp_out_bits, ece), 0);
+    out.put_at(
+        field!(mlx5_ifc_query_qp_out_bits, qpc),
+        &current_context(qp),
+    );
+    // The page list follows where CREATE_QP has it.
+    let pas = field!(mlx5_ifc_create_qp_in_bits, pas);
+    out.put_u64s(pas, qp.buffer.pages());
+    Ok(())
+}
+
+/// The context with what has changed since it was set.
+fn current_context(qp: &Qp) -> Context {
+    let mut context = qp.context;
+    let mut set = |field, value| ifc::set(&mut context, field, value);
+    set(field!(mlx5_ifc_qpc_bits, state), qp.state as u32);
+    if qp.state.receives() {
+        set(
+            field!(mlx5_ifc_qpc_bits, next_rcv_psn),
+            qp.responder.expected_psn,
+        );
+        set(field!(mlx5_ifc_qpc_bits, rmsn), qp.responder.msn);
+    }
+    if qp.state.sends() {
+        set(
+            field!(mlx5_ifc_qpc_bits, next_send_psn),
+            qp.requester.next_psn,
+        );
+        set(
+            field!(mlx5_ifc_qpc_bits, last_acked_psn),
+            crate::wire::psn_add(qp.requester.unacked, u32::MAX),
+        );
+    }
+    set(
+        field!(mlx5_ifc_qpc_bits, cur_retry_count),
+        qp.requester.retries,
+    );
+    set(
+        field!(mlx5_ifc_qpc_bits, cur_rnr_retry),
+        qp.requester.rnr_retries,
+    );
+    if let Some(ring) = &qp.send {
+        set(
+            field!(mlx5_ifc_qpc_bits, hw_sq_wqebb_counter),
+            ring.fetched().into(),
+        );
+        set(
+            field!(mlx5_ifc_qpc_bits, sw_sq_wqebb_counter),
+            ring.posted().into(),
+        );
+    }
+    if let Some(ring) = &qp.receive {
+        set(
+            field!(mlx5_ifc_qpc_bits, hw_rq_counter),
+            ring.consumed().into(),
+        );
+        set(
+            field!(mlx5_ifc_qpc_bits, sw_rq_counter),
+            ring.posted().into(),
+        );
+    }
+    context
+}

@@ -1,36 +1,426 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Queue pairs.
+//!
+//! A queue pair has a send side, the requester, and a receive side, the responder; they share nothing but the queue
+//! pair's attributes. Two queue pairs meet through packets alone, also within one function.
+//!
+//! * [`context`], [`state`]: attributes and the commands that change them.
+//! * [`ring`], [`work`]: the send queue and its WQEs; [`receive`]: receive WQEs.
+//! * [`requester`], [`answers`]: sending, acknowledgments, completions, sending again.
+//! * [`responder`], [`replies`]: requests of the peer and what is answered. [`datagram`]: the unconnected services.
+//! * [`error`]: the error states.
+//! * [`access`]: memory under keys; [`env`]: the rest of the function.
+//!
+//! Work is done in [`run`], in turn for all queue pairs that have some.
 
+pub mod access;
+pub mod answers;
+pub mod context;
+pub mod datagram;
+pub mod env;
+pub mod error;
+pub mod receive;
+pub mod replies;
+pub mod requester;
+pub mod responder;
+pub mod ring;
+pub mod state;
+pub mod work;
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use crate::buffer::QueueBuffer;
+use crate::caps::LOG_MAX_QP;
 use crate::hca::Hca;
 use crate::table::Table;
+use crate::timers::Timers;
 use crate::uar::Doorbell;
+use crate::wire::{Packet, ParseError};
+
+use access::Owner;
+use context::{Attributes, Context, ReceiveKind, Service};
+use env::Env;
+use receive::ReceiveRing;
+use requester::{Requester, Step};
+use responder::Responder;
+use ring::SendRing;
+use state::State;
+
+/// First number of a queue pair; the driver knows 0 and 1 as the special ones of the wire.
+const FIRST_QPN: u32 = 0x100;
+
+/// Steps of one queue pair before the next one has its turn.
+const QUANTUM: u32 = 16;
+
+/// What a queue pair did.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Stats {
+    /// Send doorbells.
+    pub doorbells: u64,
+    /// WQEs taken from the send queue.
+    pub wqes: u64,
+    pub packets_sent: u64,
+    pub packets_received: u64,
+    /// Times that the requester went back: time-outs and sequence errors, and receivers that were not ready.
+    pub retries: u64,
+    pub rnr_retries: u64,
+}
+
+/// Objects that a queue pair uses; they cannot be destroyed meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Uses {
+    pub pd: Option<u32>,
+    pub send_cq: Option<u32>,
+    pub receive_cq: Option<u32>,
+    pub srq: Option<u32>,
+}
 
 /// A queue pair.
 #[derive(Debug)]
-pub struct Qp {}
+pub struct Qp {
+    pub number: u32,
+    pub state: State,
+    /// As the firmware keeps it; and as it was created, to which a reset returns.
+    pub context: Context,
+    created: Context,
+    pub attributes: Attributes,
+    pub uses: Uses,
+    pub buffer: QueueBuffer,
+    pub send: Option<SendRing>,
+    pub receive: Option<ReceiveRing>,
+    /// The rings cannot be read any more.
+    send_failed: bool,
+    receive_failed: bool,
+    pub requester: Requester,
+    pub responder: Responder,
+    /// In error: when to look at the doorbell records again.
+    error_poll: Option<u64>,
+    pub stats: Stats,
+    /// Stands in the run queue.
+    queued: bool,
+}
 
-/// Queue pairs of a function. SQs and RQs of the netdev have number ranges of their own.
-pub type Qps = Table<Qp>;
+impl Qp {
+    /// A queue pair in reset. The number is set when it enters the table.
+    pub fn new(
+        context: Context,
+        attributes: Attributes,
+        buffer: QueueBuffer,
+        send: Option<SendRing>,
+        receive: Option<ReceiveRing>,
+    ) -> Self {
+        Qp {
+            number: 0,
+            state: State::Reset,
+            context,
+            created: context,
+            attributes,
+            uses: Uses::default(),
+            buffer,
+            send,
+            receive,
+            send_failed: false,
+            receive_failed: false,
+            requester: Requester::default(),
+            responder: Responder::default(),
+            error_poll: None,
+            stats: Stats::default(),
+            queued: false,
+        }
+    }
 
-/// A send doorbell for a QP that exists.
-pub fn doorbell(_hca: &mut Hca, _doorbell: Doorbell) {}
+    /// The queue pair as one who accesses memory.
+    pub fn owner(&self) -> Owner {
+        Owner::new(&self.attributes, self.number)
+    }
+
+    /// Word 0x20 of its completions: the user's index, or the number of the shared receive queue.
+    pub fn completion_number(&self) -> u32 {
+        match (self.attributes.user_index, self.attributes.receive) {
+            (Some(index), _) => index,
+            (None, ReceiveKind::Shared(number)) => number,
+            (None, _) => 0,
+        }
+    }
+
+    /// Takes a new context after a transition to `to`.
+    pub fn enter(&mut self, env: &mut Env<'_>, to: State, context: Context, new: Attributes) {
+        let from = self.state;
+        self.context = context;
+        self.attributes = new;
+        match to {
+            State::Error => {
+                // Nothing is answered any more once the driver has said so.
+                self.responder.replies.clear();
+                error::enter(self, env);
+            }
+            State::Reset => self.reset(),
+            State::ReadyToReceive => {
+                self.state = to;
+                self.responder.start(self.attributes.next_receive_psn);
+            }
+            State::ReadyToSend => {
+                self.state = to;
+                self.error_poll = None;
+                if from == State::ReadyToReceive {
+                    self.requester.start(self.attributes.next_send_psn);
+                }
+            }
+            _ => self.state = to,
+        }
+    }
+
+    fn reset(&mut self) {
+        self.state = State::Reset;
+        self.context = self.created;
+        if let Some(attributes) = Attributes::decode(&self.context) {
+            self.attributes = attributes;
+        }
+        self.requester = Requester::default();
+        self.responder = Responder::default();
+        self.send_failed = false;
+        self.receive_failed = false;
+        self.error_poll = None;
+        if let Some(ring) = &mut self.send {
+            ring.reset();
+        }
+        if let Some(ring) = &mut self.receive {
+            ring.reset();
+        }
+    }
+
+    /// When the queue pair must be looked at next.
+    fn deadline(&self) -> Option<u64> {
+        let timers = [
+            self.requester.ack_deadline,
+            self.requester.rnr_until,
+            self.error_poll,
+        ];
+        timers.into_iter().flatten().min()
+    }
+
+    /// Does one thing: answers the peer first, then goes on sending; in error, flushes.
+    fn step(&mut self, env: &mut Env<'_>) -> Step {
+        for side in [replies::step, requester::step, error::step] {
+            if side(self, env) == Step::Progress {
+                return Step::Progress;
+            }
+        }
+        Step::Idle
+    }
+
+    /// A deadline has come.
+    fn on_time(&mut self, env: &mut Env<'_>) {
+        let now = env.io.now;
+        if self.requester.ack_deadline.is_some_and(|time| time <= now) {
+            answers::timeout(self, env);
+        }
+        if self.error_poll.is_some_and(|time| time <= now) {
+            error::poll(self);
+            self.error_poll = Some(now.saturating_add(error::POLL_INTERVAL));
+        }
+    }
+}
+
+/// The queue pairs of a function.
+#[derive(Debug)]
+pub struct Qps {
+    /// Queue pairs by number. SQs and RQs of the netdev have number ranges of their own.
+    pub table: Table<Qp>,
+    /// Those that may have something to do, in turn.
+    runnable: VecDeque<u32>,
+    timers: Timers,
+    /// The one that owns number 1 on the wire.
+    gsi: Option<u32>,
+}
+
+impl Default for Qps {
+    fn default() -> Self {
+        Qps {
+            table: Table::new("qp", FIRST_QPN, 1 << LOG_MAX_QP),
+            runnable: VecDeque::new(),
+            timers: Timers::default(),
+            gsi: None,
+        }
+    }
+}
+
+impl Qps {
+    /// Adds a queue pair and returns its number.
+    ///
+    /// # Errors
+    ///
+    /// `EXCEED_LIM` when there are too many, `RES_BUSY` when it is a second one for connection management.
+    pub fn insert(&mut self, qp: Qp) -> crate::cmd::CmdResult<u32> {
+        use crate::cmd::{CmdError, Status};
+        let gsi = qp.attributes.service == Service::Gsi;
+        if gsi && self.gsi.is_some() {
+            return Err(CmdError::new(
+                Status::ResBusy,
+                "a queue pair of this special service exists",
+            ));
+        }
+        let number = self.table.insert(qp)?;
+        if let Some(qp) = self.table.get_mut(number) {
+            qp.number = number;
+        }
+        if gsi {
+            self.gsi = Some(number);
+        }
+        Ok(number)
+    }
+
+    /// Removes a queue pair; nothing of it is done any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::remove`].
+    pub fn remove(&mut self, number: u32) -> crate::cmd::CmdResult<Qp> {
+        let qp = self.table.remove(number)?;
+        self.timers.set(number, None);
+        if self.gsi == Some(number) {
+            self.gsi = None;
+        }
+        Ok(qp)
+    }
+
+    /// Gives a queue pair a turn.
+    pub fn schedule(&mut self, number: u32) {
+        if let Some(qp) = self.table.get_mut(number) {
+            if !qp.queued {
+                qp.queued = true;
+                self.runnable.push_back(number);
+            }
+        }
+    }
+
+    /// The local queue pair that a packet is for.
+    fn destination(&self, number: u32) -> u32 {
+        match (number, self.gsi) {
+            (datagram::GSI_QPN, Some(gsi)) => gsi,
+            _ => number,
+        }
+    }
+}
+
+/// A send doorbell. Only noted here: the work is done in [`run`].
+pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
+    let number = doorbell.qpn;
+    let Some(qp) = hca.qps.table.get_mut(number) else {
+        return;
+    };
+    hca.io
+        .event(number, "Doorbell Write", doorbell.wqe_index.into());
+    qp.stats.doorbells += 1;
+    if let Some(ring) = &mut qp.send {
+        ring.ring(doorbell.wqe_index, doorbell.blueflame);
+    }
+    hca.qps.schedule(number);
+}
 
 /// A RoCE frame from the wire.
-pub fn receive(_hca: &mut Hca, _frame: &[u8]) {}
-
-/// Executes up to `budget` steps (WQEs or packets) of QPs that have work; true if work is left
-/// that could be done at once.
-pub fn run(_hca: &mut Hca, _budget: u32) -> bool {
-    false
+pub fn receive(hca: &mut Hca, frame: &[u8]) {
+    let (qps, mut env) = env::split(hca);
+    let packet = match Packet::parse(frame) {
+        Ok(packet) => packet,
+        Err(error) => {
+            if error != ParseError::NotRoce {
+                log::debug!("dropped a packet: {error:?}");
+            }
+            env.io.counters.frames_dropped += 1;
+            return;
+        }
+    };
+    let number = qps.destination(packet.bth.dest_qp);
+    let taken = env.addresses.find(&packet.path.dst).is_some()
+        && qps
+            .table
+            .get_mut(number)
+            .is_some_and(|qp| dispatch(qp, &mut env, &packet));
+    if taken {
+        qps.schedule(number);
+    } else {
+        // No such queue pair, or it does not listen: the peer's timer will tell it.
+        env.io.counters.frames_dropped += 1;
+    }
 }
 
-/// When [`run`] must be called next (retry and RNR timers, polling of QPs in error).
-pub fn next_deadline(_hca: &Hca) -> Option<u64> {
-    None
+/// Hands a packet to the side of the queue pair that it is for; false if it is for neither.
+fn dispatch(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>) -> bool {
+    if !qp.state.receives() {
+        return false;
+    }
+    let service = qp.attributes.service;
+    if let (true, Some(deth)) = (service.is_datagram(), packet.ext.deth) {
+        qp.stats.packets_received += 1;
+        datagram::receive(qp, env, packet, deth);
+        return true;
+    }
+    let from_peer = packet.path.src == qp.attributes.path.dst_gid;
+    if !from_peer || !responder::speaks(service, packet.bth.opcode.transport) {
+        return false;
+    }
+    qp.stats.packets_received += 1;
+    match packet.bth.opcode.op.request() {
+        Some(request) => responder::receive(qp, env, packet, request),
+        None => answers::receive(qp, env, packet),
+    }
+    true
 }
 
-/// Counters per QP for the control socket.
-pub fn counters(_hca: &Hca) -> serde_json::Value {
-    serde_json::json!({})
+/// Executes about `budget` steps (WQEs or packets) of queue pairs that have work; true if work is left that could be
+/// done at once.
+pub fn run(hca: &mut Hca, budget: u32) -> bool {
+    let (qps, mut env) = env::split(hca);
+    while let Some(number) = qps.timers.pop_due(env.io.now) {
+        if let Some(qp) = qps.table.get_mut(number) {
+            qp.on_time(&mut env);
+        }
+        qps.schedule(number);
+    }
+    let mut left = budget;
+    while left > 0 {
+        let Some(number) = qps.runnable.pop_front() else {
+            break;
+        };
+        let Some(qp) = qps.table.get_mut(number) else {
+            continue;
+        };
+        qp.queued = false;
+        let mut more = true;
+        for _ in 0..QUANTUM.min(left) {
+            left -= 1;
+            if qp.step(&mut env) == Step::Idle {
+                more = false;
+                break;
+            }
+        }
+        let deadline = qp.deadline();
+        qps.timers.set(number, deadline);
+        if more {
+            qps.schedule(number);
+        }
+    }
+    !qps.runnable.is_empty()
+}
+
+/// When [`run`] must be called next: retry and RNR timers, polling of queue pairs in error.
+pub fn next_deadline(hca: &Hca) -> Option<u64> {
+    hca.qps.timers.next()
+}
+
+/// Counters per queue pair for the control socket.
+pub fn counters(hca: &Hca) -> serde_json::Value {
+    let all = hca.qps.table.iter().map(|(number, qp)| {
+        let value = serde_json::json!({
+            "state": format!("{:?}", qp.state),
+            "service": format!("{:?}", qp.attributes.service),
+            "stats": qp.stats,
+        });
+        (number.to_string(), value)
+    });
+    serde_json::Value::Object(all.collect())
 }

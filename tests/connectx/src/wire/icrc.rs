@@ -79,7 +79,13 @@ mod tests {
         let good = icrc(Network::Ipv4, &CNP[..56]);
         for (at, ignored) in [(1, true), (8, true), (10, true), (26, true), (32, true)]
             .into_iter()
-            .chain([(0, false), (2, false), (12, false), (28, false), (40, false)])
+            .chain([
+                (0, false),
+                (2, false),
+                (12, false),
+                (28, false),
+                (40, false),
+            ])
         {
             let mut p = CNP;
             p[at] ^= 0x55;

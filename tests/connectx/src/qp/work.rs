@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A send WQE taken apart: what the requester has to do.
+//!
+//! The bytes come from a ring that the guest fills, so every sequence of bytes has an answer.
+
+use super::context::{Attributes, Service};
+use crate::mkey::context::CONTEXT_LEN as MKEY_LEN;
+use crate::wire::Tail;
+use crate::wqe::atomic::{self, Atomic, MaskedAtomic};
+use crate::wqe::av::{self, AddressVector};
+use crate::wqe::ctrl::{self, Ctrl, Fence};
+use crate::wqe::data::{Data, Segment, Segments};
+use crate::wqe::opcode::Opcode;
+use crate::wqe::rdma::{self, RemoteAddr};
+use crate::wqe::umr::{self, UmrCtrl};
+use crate::wqe::{blocks, DS};
+
+/// Why a WQE cannot be executed. The number is the vendor syndrome of the error completion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Malformed {
+    /// An opcode that the service does not have.
+    Opcode = 0x71,
+    /// Segments are cut short, or too many.
+    Segments = 0x72,
+    /// The control segment names another queue pair or another place in the ring.
+    Control = 0x73,
+    /// A fence mode that means nothing.
+    Fence = 0x74,
+    /// UMR on a queue pair that may not.
+    Umr = 0x75,
+    /// An operand of an atomic that is not 8 bytes long.
+    Operand = 0x76,
+}
+
+/// A piece of a message in local memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Piece {
+    /// Bytes of the WQE itself: where they start in it, and how many.
+    Inline { at: usize, len: usize },
+    /// Memory under a local key.
+    Pointer { len: u64, lkey: u32, addr: u64 },
+}
+
+impl Piece {
+    /// Bytes of the piece.
+    pub fn len(&self) -> u64 {
+        match self {
+            Piece::Inline { len, .. } => *len as u64,
+            Piece::Pointer { len, .. } => *len,
+        }
+    }
+
+    /// Does the piece hold nothing?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The local side of a message: gathered when sent, scattered to when read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Pieces {
+    pub pieces: Vec<Piece>,
+    /// Bytes in all.
+    pub len: u64,
+}
+
+/// Operands of an atomic; see [`crate::wire::AtomicEth`] for what the masks mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operands {
+    pub op: crate::wire::Op,
+    pub swap_add: u64,
+    pub compare: u64,
+    pub swap_add_mask: u64,
+    pub compare_mask: u64,
+}
+
+/// What a WQE asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Task {
+    Nop,
+    Send {
+        tail: Tail,
+        /// Immediate data or key to invalidate.
+        immediate: u32,
+        data: Pieces,
+    },
+    Datagram {
+        to: AddressVector,
+        immediate: Option<u32>,
+        data: Pieces,
+    },
+    Write {
+        to: RemoteAddr,
+        immediate: Option<u32>,
+        data: Pieces,
+    },
+    Read {
+        from: RemoteAddr,
+        data: Pieces,
+    },
+    Atomic {
+        at: RemoteAddr,
+        operands: Operands,
+        /// Where the old value goes.
+        data: Pieces,
+    },
+    Umr {
+        /// Key to change.
+        key: u32,
+        ctrl: UmrCtrl,
+        segment: Box<[u8; MKEY_LEN]>,
+        /// Translation entries.
+        entries: Pieces,
+    },
+}
+
+/// A WQE in execution.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Index of its first basic block, modulo 65536.
+    pub index: u16,
+    /// Basic blocks that it occupies.
+    pub blocks: u16,
+    pub opcode: Opcode,
+    /// Completes with an entry even if it succeeds.
+    pub signaled: bool,
+    /// The entry counts as solicited on this side.
+    pub local_event: bool,
+    /// The peer's completion counts as solicited.
+    pub solicited: bool,
+    pub fence: Fence,
+    pub task: Task,
+    /// The WQE's bytes, for inline data.
+    pub bytes: Vec<u8>,
+}
+
+impl Task {
+    /// Local memory of the task and its length.
+    pub fn data(&self) -> Option<&Pieces> {
+        match self {
+            Task::Nop => None,
+            Task::Send { data, .. }
+            | Task::Datagram { data, .. }
+            | Task::Write { data, .. }
+            | Task::Read { data, .. }
+            | Task::Atomic { data, .. } => Some(data),
+            Task::Umr { entries, .. } => Some(entries),
+        }
+    }
+
+    /// Is the answer more than an acknowledgment?
+    pub fn is_read_or_atomic(&self) -> bool {
+        matches!(self, Task::Read { .. } | Task::Atomic { .. })
+    }
+
+    /// Is it carried out without a packet?
+    pub fn is_local(&self) -> bool {
+        matches!(self, Task::Nop | Task::Umr { .. })
+    }
+}
+
+/// A cursor over the segments of a WQE.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let array = self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.first_chunk::<N>())
+            .ok_or(Malformed::Segments)?;
+        self.at += N;
+        Ok(*array)
+    }
+
+    /// The data segments up to the end of the WQE.
+    fn pieces(&self) -> Result<Pieces, Malformed> {
+        let rest = self.bytes.get(self.at..).ok_or(Malformed::Segments)?;
+        let mut out = Pieces::default();
+        for segment in Segments::new(rest) {
+            let piece = match segment.map_err(|_| Malformed::Segments)? {
+                Segment::Inline(data) => Piece::Inline {
+                    // Both slices are of this WQE, so the difference is where the data starts.
+                    at: data.as_ptr().addr() - self.bytes.as_ptr().addr(),
+                    len: data.len(),
+                },
+                Segment::Pointer(data) => pointer(data),
+            };
+            out.len = out.len.saturating_add(piece.len());
+            out.pieces.push(piece);
+        }
+        Ok(out)
+    }
+}
+
+/// A data segment as a piece; a byte count of zero means 2 GiB (IBTA: messages are at most that long).
+fn pointer(data: Data) -> Piece {
+    Piece::Pointer {
+        len: match data.byte_count & 0x7fff_ffff {
+            0 => 1 << 31,
+            n => n.into(),
+        },
+        lkey: data.lkey,
+        addr: data.addr,
+    }
+}
+
+impl Work {
+    /// Takes a WQE apart. `bytes` is as long as the control segment says.
+    ///
+    /// # Errors
+    ///
+    /// See [`Malformed`].
+    pub fn decode(
+        bytes: Vec<u8>,
+        index: u16,
+        qpn: u32,
+        attributes: &Attributes,
+    ) -> Result<Self, Malformed> {
+        let mut reader = Reader {
+            bytes: &bytes,
+            at: 0,
+        };
+        let ctrl = Ctrl::decode(&reader.take::<{ ctrl::SIZE }>()?);
+        if ctrl.head.qpn != qpn || ctrl.head.index != index {
+            return Err(Malformed::Control);
+        }
+        let task = decode_task(&ctrl, &mut reader, attributes)?;
+        Ok(Work {
+            index,
+            blocks: blocks(ctrl.head.ds),
+            opcode: ctrl.head.opcode,
+            signaled: ctrl.flags.signaled(),
+            local_event: ctrl.flags.signal() == ctrl::Signal::AlwaysWithEvent,
+            solicited: ctrl.flags.solicited(),
+            fence: ctrl.flags.fence().ok_or(Malformed::Fence)?,
+            task,
+            bytes,
+        })
+    }
+}
+
+fn decode_task(
+    ctrl: &Ctrl,
+    reader: &mut Reader<'_>,
+    attributes: &Attributes,
+) -> Result<Task, Malformed> {
+    let service = attributes.service;
+    let connected = service.is_connected();
+    let reliable = service == Service::Rc;
+    let immediate = ctrl.imm;
+    match ctrl.head.opcode {
+        Opcode::NOP => Ok(Task::Nop),
+        Opcode::SEND | Opcode::SEND_IMM if service.is_datagram() => Ok(Task::Datagram {
+            to: AddressVector::decode(&reader.take::<{ av::SIZE }>()?),
+            immediate: (ctrl.head.opcode == Opcode::SEND_IMM).then_some(immediate),
+            data: reader.pieces()?,
+        }),
+        Opcode::SEND | Opcode::SEND_IMM if connected => Ok(Task::Send {
+            tail: if ctrl.head.opcode == Opcode::SEND {
+                Tail::None
+            } else {
+                Tail::Immediate
+            },
+            immediate,
+            data: reader.pieces()?,
+        }),
+        Opcode::SEND_INVAL if reliable => Ok(Task::Send {
+            tail: Tail::Invalidate,
+            immediate,
+            data: reader.pieces()?,
+        }),
+        Opcode::RDMA_WRITE | Opcode::RDMA_WRITE_IMM if connected => Ok(Task::Write {
+            to: RemoteAddr::decode(&reader.take::<{ rdma::SIZE }>()?),
+            immediate: (ctrl.head.opcode == Opcode::RDMA_WRITE_IMM).then_some(immediate),
+            data: reader.pieces()?,
+        }),
+        Opcode::RDMA_READ if reliable => Ok(Task::Read {
+            from: RemoteAddr::decode(&reader.take::<{ rdma::SIZE }>()?),
+            data: pointers_only(reader.pieces()?)?,
+        }),
+        op if op.is_atomic() && reliable => {
+            let at = RemoteAddr::decode(&reader.take::<{ rdma::SIZE }>()?);
+            let operands = decode_operands(op, reader)?;
+            let data = pointers_only(reader.pieces()?)?;
+            if data.len != 8 {
+                return Err(Malformed::Operand);
+            }
+            Ok(Task::Atomic { at, operands, data })
+        }
+        Opcode::UMR if connected || service == Service::RegUmr => {
+            if service != Service::RegUmr && !attributes.fast_register {
+                return Err(Malformed::Umr);
+            }
+            decode_umr(ctrl.imm, reader)
+        }
+        _ => Err(Malformed::Opcode),
+    }
+}
+
+fn decode_operands(op: Opcode, reader: &mut Reader<'_>) -> Result<Operands, Malformed> {
+    use crate::wire::{AtomicEth, Op};
+    let wire = match op {
+        Opcode::ATOMIC_CS => Op::CompareSwap,
+        Opcode::ATOMIC_FA => Op::FetchAdd,
+        Opcode::ATOMIC_MASKED_CS => Op::MaskedCompareSwap,
+        _ => Op::MaskedFetchAdd,
+    };
+    if wire.is_masked_atomic() {
+        let m = MaskedAtomic::decode(&reader.take::<{ atomic::MASKED_SIZE }>()?);
+        return Ok(Operands {
+            op: wire,
+            swap_add: m.swap_add,
+            compare: m.compare,
+            swap_add_mask: m.swap_add_mask,
+            compare_mask: m.compare_mask,
+        });
+    }
+    let a = Atomic::decode(&reader.take::<{ atomic::SIZE }>()?);
+    let (swap_add_mask, compare_mask) = AtomicEth::plain_masks(wire);
+    Ok(Operands {
+        op: wire,
+        swap_add: a.swap_add,
+        compare: a.compare,
+        swap_add_mask,
+        compare_mask,
+    })
+}
+
+fn decode_umr(key: u32, reader: &mut Reader<'_>) -> Result<Task, Malformed> {
+    let ctrl = UmrCtrl::decode(&reader.take::<{ umr::CTRL_SIZE }>()?);
+    let segment = Box::new(reader.take::<{ umr::MKEY_SIZE }>()?);
+    let len = usize::from(ctrl.xlt_octowords) * DS;
+    let entries = if ctrl.flags & umr::flags::INLINE != 0 {
+        if reader.bytes.len() - reader.at < len {
+            return Err(Malformed::Segments);
+        }
+        Pieces {
+            pieces: vec![Piece::Inline { at: reader.at, len }],
+            len: len as u64,
+        }
+    } else if len != 0 {
+        let pieces = pointers_only(reader.pieces()?)?;
+        if pieces.len < len as u64 {
+            return Err(Malformed::Segments);
+        }
+        pieces
+    } else {
+        Pieces::default()
+    };
+    Ok(Task::Umr {
+        key,
+        ctrl,
+        segment,
+        entries,
+    })
+}
+
+/// Inline data cannot be written to.
+fn pointers_only(pieces: Pieces) -> Result<Pieces, Malformed> {
+    let all = pieces
+        .pieces
+        .iter()
+        .all(|piece| matches!(piece, Piece::Pointer { .. }));
+    all.then_some(pieces).ok_or(Malformed::Segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::context::CONTEXT_LEN;
+    use super::*;
+    use crate::field;
+    use crate::ifc;
+    use crate::wqe::ctrl::{Flags, Head, Signal};
+    use crate::wqe::data::inline_header;
+    use rand::{rngs::SmallRng, Rng, RngCore, SeedableRng};
+
+    const QPN: u32 = 0x123;
+
+    fn attributes(service: u32) -> Attributes {
+        let mut c = [0; CONTEXT_LEN];
+        ifc::set(&mut c, field!(mlx5_ifc_qpc_bits, st), service);
+        ifc::set(&mut c, field!(mlx5_ifc_qpc_bits, fre), 1);
+        Attributes::decode(&c).unwrap()
+    }
+
+    fn wqe(opcode: Opcode, segments: &[&[u8]]) -> Vec<u8> {
+        let body = segments.concat();
+        let ctrl = Ctrl {
+            head: Head {
+                opmod: 0,
+                index: 5,
+                opcode,
+                qpn: QPN,
+                ds: ((16 + body.len()) / DS) as u8,
+            },
+            signature: 0,
+            flags: Flags::new(Fence::None, Signal::Always, false),
+            imm: 0x0102_0304,
+        };
+        [ctrl.encode().as_slice(), &body].concat()
+    }
+
+    fn decode(bytes: Vec<u8>, service: u32) -> Result<Work, Malformed> {
+        Work::decode(bytes, 5, QPN, &attributes(service))
+    }
+
+    const REMOTE: RemoteAddr = RemoteAddr {
+        addr: 0x1000,
+        rkey: 0x42,
+    };
+
+    fn data(byte_count: u32) -> [u8; 16] {
+        Data {
+            byte_count,
+            lkey: 7,
+            addr: 0x2000,
+        }
+        .encode()
+    }
+
+    #[test]
+    fn a_write_with_inline_and_pointer_data() {
+        let mut inline = [0u8; 16];
+        inline[..4].copy_from_slice(&inline_header(3));
+        inline[4..7].copy_from_slice(b"abc");
+        let bytes = wqe(Opcode::RDMA_WRITE, &[&REMOTE.encode(), &inline, &data(9)]);
+        let work = decode(bytes, 0).unwrap();
+        let Task::Write { to, data, .. } = &work.task else {
+            panic!("{:?}", work.task);
+        };
+        assert_eq!(*to, REMOTE);
+        assert_eq!(data.len, 12);
+        assert_eq!(data.pieces[0], Piece::Inline { at: 36, len: 3 });
+        assert_eq!(work.bytes[36..39], *b"abc");
+        assert!(work.signaled && !work.solicited);
+    }
+
+    #[test]
+    fn a_byte_count_of_zero_is_two_gigabytes() {
+        let work = decode(wqe(Opcode::SEND, &[&data(0)]), 0).unwrap();
+        assert_eq!(work.task.data().map(|d| d.len), Some(1 << 31));
+        let none = decode(wqe(Opcode::SEND, &[]), 0).unwrap();
+        assert_eq!(none.task.data().map(|d| d.len), Some(0));
+    }
+
+    #[test]
+    fn each_service_has_its_opcodes() {
+        let remote = REMOTE.encode();
+        for (opcode, segments, allowed) in [
+            (Opcode::NOP, vec![], [0u32, 1, 2, 8, 0xc].as_slice()),
+            (Opcode::SEND, vec![[0; 16]; 3], &[0, 1, 2, 8]),
+            (Opcode::SEND_INVAL, vec![], &[0]),
+            (Opcode::RDMA_WRITE, vec![remote], &[0, 1]),
+            (Opcode::RDMA_READ, vec![remote], &[0]),
+            (Opcode::ATOMIC_CS, vec![remote, [0; 16], data(8)], &[0]),
+            (Opcode::UMR, vec![[0; 16]; 7], &[0, 1, 0xc]),
+            (Opcode::LSO, vec![], &[]),
+            (Opcode(0xff), vec![], &[]),
+        ] {
+            let segments: Vec<&[u8]> = segments.iter().map(|s| s.as_slice()).collect();
+            for service in [0, 1, 2, 8, 0xc] {
+                let result = decode(wqe(opcode, &segments), service);
+                if allowed.contains(&service) {
+                    assert!(result.is_ok(), "{opcode:?} on {service}: {result:?}");
+                } else {
+                    assert_eq!(
+                        result.unwrap_err(),
+                        Malformed::Opcode,
+                        "{opcode:?} on {service}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_malformed() {
+        let remote = REMOTE.encode();
+        let cases: [(&str, Opcode, Vec<&[u8]>, Malformed); 4] = [
+            (
+                "no remote address",
+                Opcode::RDMA_WRITE,
+                vec![],
+                Malformed::Segments,
+            ),
+            (
+                "no operands",
+                Opcode::ATOMIC_FA,
+                vec![&remote],
+                Malformed::Segments,
+            ),
+            (
+                "operand of 4 bytes",
+                Opcode::ATOMIC_FA,
+                vec![
+                    &remote,
+                    &[0; 16],
+                    &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                ],
+                Malformed::Operand,
+            ),
+            (
+                "read into the WQE",
+                Opcode::RDMA_READ,
+                vec![
+                    &remote,
+                    &[0x80, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                ],
+                Malformed::Segments,
+            ),
+        ];
+        for (name, opcode, segments, want) in cases {
+            assert_eq!(
+                decode(wqe(opcode, &segments), 0).unwrap_err(),
+                want,
+                "{name}"
+            );
+        }
+        let bytes = wqe(Opcode::NOP, &[]);
+        let other = Work::decode(bytes.clone(), 6, QPN, &attributes(0));
+        assert_eq!(other.unwrap_err(), Malformed::Control);
+        let other = Work::decode(bytes, 5, QPN + 1, &attributes(0));
+        assert_eq!(other.unwrap_err(), Malformed::Control);
+    }
+
+    #[test]
+    fn any_bytes_have_an_answer() {
+        let mut rng = SmallRng::seed_from_u64(2);
+        for _ in 0..50_000 {
+            let mut bytes = vec![0; rng.random_range(0..=1008)];
+            rng.fill_bytes(&mut bytes);
+            if let Some(head) = bytes.first_chunk_mut::<8>() {
+                let ds = head[7];
+                let known = Opcode::KNOWN[rng.random_range(0..Opcode::KNOWN.len())];
+                *head = Head {
+                    opmod: 0,
+                    index: 5,
+                    opcode: known,
+                    qpn: QPN,
+                    ds,
+                }
+                .encode();
+            }
+            let service = [0, 1, 2, 8, 0xc][rng.random_range(0..5)];
+            if let Ok(work) = decode(bytes, service) {
+                for piece in work.task.data().iter().flat_map(|d| &d.pieces) {
+                    if let Piece::Inline { at, len } = piece {
+                        assert!(at + len <= work.bytes.len());
+                    }
+                }
+            }
+        }
+    }
+}
