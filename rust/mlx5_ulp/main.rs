@@ -19,6 +19,7 @@ mod errno;
 mod hw;
 mod observe;
 mod params;
+mod pcie;
 mod queue;
 mod sync;
 #[allow(dead_code, unreachable_pub)]

@@ -2,12 +2,12 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/completion.h>
 #include <linux/bottom_half.h>
+#include <linux/completion.h>
+#include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
-#include <linux/pci.h>
 #include <linux/printk.h>
 #include <linux/string.h>
 
@@ -79,4 +79,19 @@ void mlx5_ulp_shim_bh_disable(void)
 void mlx5_ulp_shim_bh_enable(void)
 {
 	local_bh_enable();
+}
+
+struct pci_dev *mlx5_ulp_shim_physfn(struct pci_dev *pdev)
+{
+	return pci_physfn(pdev);
+}
+
+struct pci_dev *mlx5_ulp_shim_upstream(struct pci_dev *pdev)
+{
+	return pci_upstream_bridge(pdev);
+}
+
+unsigned int mlx5_ulp_shim_online_cpus(void)
+{
+	return num_online_cpus();
 }

@@ -9,6 +9,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/mlx5/cq.h>
 #include <linux/mlx5/driver.h>
+#include <linux/pci.h>
 #include <rdma/ib_verbs.h>
 
 /* The mlx5 device below @ibdev, or NULL if there is none or it isn't a PCI function. */
@@ -38,6 +39,12 @@ int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
  * failed: when this returns, no callback of @cq runs or is going to.
  */
 void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq);
+
+/* The physical function of @pdev, itself if it is one; the port above, or NULL. */
+struct pci_dev *mlx5_ulp_shim_physfn(struct pci_dev *pdev);
+struct pci_dev *mlx5_ulp_shim_upstream(struct pci_dev *pdev);
+
+unsigned int mlx5_ulp_shim_online_cpus(void);
 
 /* Softirqs off and on again on this CPU; nests. */
 void mlx5_ulp_shim_bh_disable(void);

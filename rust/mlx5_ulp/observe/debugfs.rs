@@ -4,9 +4,15 @@
 //!
 //! Removing a file waits for those who are reading it, and readers take no lock of the data path.
 
-use crate::device::{
-    Device,
-    Hold, //
+use crate::{
+    device::{
+        Device,
+        Hold, //
+    },
+    pcie::{
+        audit::audit,
+        facts, //
+    }, //
 };
 use kernel::{
     bindings,
@@ -37,6 +43,7 @@ impl Root {
 pub(crate) struct DeviceDir {
     // Files before their folder.
     _doorbells: Pin<KBox<File<Arc<Device>>>>,
+    _pcie: Pin<KBox<File<Arc<Device>>>>,
     queues: Dir,
     _dir: Dir,
 }
@@ -52,6 +59,10 @@ impl DeviceDir {
         Ok(Self {
             _doorbells: KBox::pin_init(
                 dir.read_callback_file(c"doorbells", device.clone(), &doorbells),
+                GFP_KERNEL,
+            )?,
+            _pcie: KBox::pin_init(
+                dir.read_callback_file(c"pcie", device.clone(), &pcie),
                 GFP_KERNEL,
             )?,
             queues: dir.subdir(c"queues"),
@@ -71,6 +82,17 @@ fn doorbells(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_fmt(fmt!("queues {queues}\n"))?;
     for (name, value) in sum.named() {
         f.write_fmt(fmt!("{name} {value}\n"))?;
+    }
+    Ok(())
+}
+
+/// The PCI Express audit; empty while the device is being removed.
+fn pcie(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Ok(hold) = device.hold() else {
+        return Ok(());
+    };
+    for finding in audit(&facts(&hold)) {
+        writeln!(f, "{finding}")?;
     }
     Ok(())
 }
