@@ -16,6 +16,7 @@ pub mod atomic;
 pub mod av;
 pub mod ctrl;
 pub mod data;
+pub mod merge;
 pub mod opcode;
 pub mod rdma;
 pub mod umr;
