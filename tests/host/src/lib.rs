@@ -28,9 +28,22 @@ pub mod doorbell {
 pub mod cq {
     //! Completion queue: the pure part.
     use super::be;
+    pub mod compressed;
     pub mod cqe;
     pub mod syndrome;
 }
 
 #[path = "../../../rust/mlx5_ulp/qid/mod.rs"]
 pub mod qid;
+
+#[path = "../../../rust/mlx5_ulp/hw"]
+pub mod hw {
+    //! Firmware objects: the pure part.
+    pub mod ifc;
+}
+
+#[path = "../../../rust/mlx5_ulp/observe"]
+pub mod observe {
+    //! Observability: the pure part.
+    pub mod totals;
+}
