@@ -14,6 +14,7 @@ use crate::{
         Hold,
         Member, //
     },
+    errno::eisconn,
     hw::{
         cq::{
             self,
@@ -248,7 +249,7 @@ impl Queue {
         let hardware = self.hardware.lock();
         let hardware = hardware.as_ref().ok_or(ENODEV)?;
         if self.send.state() != State::Unconnected {
-            return Err(EISCONN);
+            return Err(eisconn());
         }
         let or = |value, usual| if value == 0 { usual } else { value };
         let path = Path {

@@ -11,7 +11,13 @@ use kernel::{
 };
 use mlx5_ulp_bindings as bindings;
 
-use crate::cq::syndrome::Syndrome;
+use crate::{
+    cq::syndrome::Syndrome,
+    errno::{
+        ecanceled,
+        eremoteio, //
+    },
+};
 
 /// Requests in flight, in memory of the kernel.
 pub(crate) type Requests = InFlight<KVVec<super::in_flight::Entry>, KVVec<AtomicU32>>;
@@ -77,7 +83,7 @@ impl Outcome {
             Outcome::Flushed {
                 syndrome,
                 vendor_syndrome,
-            } => (ECANCELED.to_errno(), syndrome, vendor_syndrome),
+            } => (ecanceled().to_errno(), syndrome, vendor_syndrome),
         };
         bindings::mlx5_ulp_completion {
             context,
@@ -94,7 +100,7 @@ fn errno(syndrome: Syndrome) -> c_int {
         Syndrome::REMOTE_INVALID_REQUEST
         | Syndrome::REMOTE_ACCESS
         | Syndrome::REMOTE_OPERATION
-        | Syndrome::REMOTE_ABORTED => EREMOTEIO,
+        | Syndrome::REMOTE_ABORTED => eremoteio(),
         Syndrome::TRANSPORT_RETRY_EXCEEDED | Syndrome::RNR_RETRY_EXCEEDED => ETIMEDOUT,
         _ => EIO,
     }

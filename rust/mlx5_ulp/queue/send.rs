@@ -28,6 +28,7 @@ use crate::{
         },
         register::Doorbell, //
     },
+    errno::enotconn,
     hw::events::{
         QpEvent,
         QpEvents, //
@@ -611,7 +612,7 @@ impl SendQueue {
     #[inline(never)]
     fn refused(&self) -> Error {
         match self.state() {
-            State::Unconnected => ENOTCONN,
+            State::Unconnected => enotconn(),
             State::Connected => {
                 self.post_counters.full.add(1);
                 EAGAIN

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `<mlx5_ulp.h>` for consumers written in Rust: the same words, as types that cannot be misused.
+//!
+//! Handles give themselves back when they are dropped; what is posted keeps alive what its completion
+//! needs. What the calls do, in which context they may be made, and what their errors mean is said in
+//! the header.
+//!
+//! The consumer's crate has this as a module beside `ulp_bindings` (see `Kbuild.consumer`).
+#![allow(dead_code, unused_imports)]
+
+mod device;
+mod queue;
+mod region;
+mod request;
+
+pub(crate) use device::Device;
+pub(crate) use queue::{
+    Address,
+    Queue,
+    QueueAttr,
+    Statistics, //
+};
+pub(crate) use region::{
+    Access,
+    Region, //
+};
+pub(crate) use request::{
+    Completion,
+    Done,
+    Flags,
+    Request,
+    Write, //
+};
+
+use crate::ulp_bindings as bindings;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queues.
+
+use super::{
+    bindings,
+    Access,
+    Device,
+    Done,
+    Request,
+    Write, //
+};
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Where a queue can be reached (`struct mlx5_ulp_address`).
+#[derive(Clone, Copy)]
+pub(crate) struct Address(bindings::mlx5_ulp_address);
+
+/// How to make a queue (`struct mlx5_ulp_queue_attr`) for requests of one range each.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueAttr {
+    /// Requests that may be in flight.
+    pub(crate) depth: u32,
+    /// Completion vector.
+    pub(crate) vector: u32,
+    /// What the peer may do through it.
+    pub(crate) access: Access,
+}
+
+/// What a queue has done (`struct mlx5_ulp_queue_stats`).
+pub(crate) type Statistics = bindings::mlx5_ulp_queue_stats;
+
+/// A send queue, destroyed when dropped.
+///
+/// # Invariants
+///
+/// The queue exists.
+pub(crate) struct Queue {
+    handle: NonNull<bindings::mlx5_ulp_queue>,
+    _device: Arc<Device>,
+}
+
+// SAFETY: All functions of the interface may be called from any task.
+unsafe impl Send for Queue {}
+// SAFETY: The interface does its own locking.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    /// `mlx5_ulp_queue_create()`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for attributes out of range, `ENODEV`, `ENOMEM`, or what the firmware answered.
+    pub(crate) fn new(device: &Arc<Device>, attr: QueueAttr) -> Result<Self> {
+        let attr = bindings::mlx5_ulp_queue_attr {
+            depth: attr.depth,
+            max_sge: 1,
+            max_inline: 0,
+            vector: attr.vector,
+            access: attr.access.bits(),
+            context: null_mut(),
+        };
+        // SAFETY: The handle is open, the attributes are valid.
+        let handle =
+            from_err_ptr(unsafe { bindings::mlx5_ulp_queue_create(device.as_ptr(), &attr) })?;
+        // INVARIANT: Just created, and destroyed by `drop` only.
+        Ok(Self {
+            handle: NonNull::new(handle).ok_or(ENOMEM)?,
+            _device: device.clone(),
+        })
+    }
+
+    /// `mlx5_ulp_queue_address()`; `gid_index` `None` for the first of RoCE v2. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if there is no such GID, `ENODEV`.
+    pub(crate) fn address(&self, gid_index: Option<u8>) -> Result<Address> {
+        // SAFETY: All zeroes is a valid value of this plain structure.
+        let mut address: bindings::mlx5_ulp_address = unsafe { core::mem::zeroed() };
+        // SAFETY: By the type invariant the queue exists; `address` is a place for the answer.
+        to_result(unsafe {
+            bindings::mlx5_ulp_queue_address(
+                self.handle.as_ptr(),
+                gid_index.map_or(bindings::MLX5_ULP_GID_AUTO, i32::from),
+                &mut address,
+            )
+        })?;
+        Ok(Address(address))
+    }
+
+    /// `mlx5_ulp_queue_connect()` with the usual timeouts. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EISCONN`, `EINVAL`, `ENOENT`, `ENODEV`, or what the firmware answered.
+    pub(crate) fn connect(&self, peer: &Address, gid_index: Option<u8>) -> Result {
+        let attr = bindings::mlx5_ulp_connect_attr {
+            gid_index: gid_index.map_or(bindings::MLX5_ULP_GID_AUTO, i32::from),
+            timeout: 0,
+            retry_count: 0,
+            rnr_retry: 0,
+            traffic_class: 0,
+        };
+        // SAFETY: By the type invariant the queue exists; the rest is valid.
+        to_result(unsafe { bindings::mlx5_ulp_queue_connect(self.handle.as_ptr(), &peer.0, &attr) })
+    }
+
+    /// `mlx5_ulp_post_write()`. Any context. `request` is told when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if the queue is full, `ENOTCONN`, `EPIPE`, `ENODEV`, `EMSGSIZE`. Nothing was posted then.
+    pub(crate) fn post_write<T: Done>(&self, request: &Arc<Request<T>>, write: Write) -> Result {
+        let sge = bindings::mlx5_ulp_sge {
+            addr: write.local_addr,
+            length: write.length,
+            lkey: write.lkey,
+        };
+        let raw = Request::into_raw(request);
+        let write = bindings::mlx5_ulp_write {
+            request: raw,
+            sge: &sge,
+            num_sge: 1,
+            flags: write.flags.bits(),
+            remote_addr: write.remote_addr,
+            rkey: write.rkey,
+        };
+        // SAFETY: By the type invariant the queue exists. The request keeps itself alive until it is
+        // told. `Flags` has no way to say that addresses are to be read by the CPU.
+        let result =
+            to_result(unsafe { bindings::mlx5_ulp_post_write(self.handle.as_ptr(), &write) });
+        if result.is_err() {
+            // SAFETY: Nothing was posted, so no completion gives the reference back.
+            drop(unsafe { Request::<T>::from_raw(raw) });
+        }
+        result
+    }
+
+    /// `mlx5_ulp_flush()`. Any context.
+    pub(crate) fn flush(&self) {
+        // SAFETY: By the type invariant the queue exists.
+        unsafe { bindings::mlx5_ulp_flush(self.handle.as_ptr()) };
+    }
+
+    /// `mlx5_ulp_queue_drain()`. May sleep; not from a completion.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the device is gone; all requests have ended then, too.
+    pub(crate) fn drain(&self) -> Result {
+        // SAFETY: By the type invariant the queue exists.
+        to_result(unsafe { bindings::mlx5_ulp_queue_drain(self.handle.as_ptr()) })
+    }
+
+    /// `mlx5_ulp_queue_query_stats()`. Any context.
+    pub(crate) fn statistics(&self) -> Statistics {
+        // SAFETY: All zeroes is a valid value of this plain structure.
+        let mut stats: Statistics = unsafe { core::mem::zeroed() };
+        // SAFETY: By the type invariant the queue exists; `stats` is a place for the answer.
+        unsafe { bindings::mlx5_ulp_queue_query_stats(self.handle.as_ptr(), &mut stats) };
+        stats
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the queue exists, and nobody uses it after.
+        unsafe { bindings::mlx5_ulp_queue_destroy(self.handle.as_ptr()) };
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The transfer: a window of WRITEs that completions keep full.
+
+use crate::{
+    file::{
+        Contents,
+        Sha256, //
+    },
+    options::Options,
+    ulp::{
+        Access,
+        Completion,
+        Device,
+        Done,
+        Flags,
+        Queue,
+        QueueAttr,
+        Region,
+        Request,
+        Statistics,
+        Write, //
+    },
+};
+use core::sync::atomic::{
+    AtomicI32,
+    AtomicU64,
+    AtomicU8,
+    Ordering::{
+        AcqRel,
+        Relaxed, //
+    }, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        Completion as Event, //
+    },
+};
+
+/// What came out.
+pub(crate) struct Report {
+    /// Length of the file.
+    pub(crate) bytes: u64,
+    /// What the sending queue has done.
+    pub(crate) stats: Statistics,
+    /// Checksum of what was sent.
+    pub(crate) sent: Sha256,
+    /// Checksum of what has arrived.
+    pub(crate) arrived: Sha256,
+}
+
+/// One transfer under way.
+struct Transfer {
+    queue: Queue,
+    /// First byte and length of the source, its key, and the same of the destination.
+    source: (u64, u64, u32),
+    destination: (u64, u32),
+    /// Bytes of one WRITE.
+    size: u64,
+    /// First byte that no WRITE was posted for.
+    next: AtomicU64,
+    /// WRITEs that have not ended, and one while the first are being posted.
+    open: AtomicU64,
+    /// The first error, as a negative number, and the device's reason.
+    error: AtomicI32,
+    syndrome: AtomicU8,
+    finished: Arc<Waiter>,
+}
+
+/// Where the task waits.
+#[pin_data]
+struct Waiter {
+    #[pin]
+    event: Event,
+}
+
+impl Transfer {
+    /// Posts the WRITE for the next part of the file. `false` if there is none, or after an error.
+    fn post_next(request: &Arc<Request<Self>>) -> bool {
+        let this = request.data();
+        let (address, length, lkey) = this.source;
+        let at = this.next.fetch_add(this.size, Relaxed);
+        if at >= length || this.error.load(Relaxed) != 0 {
+            return false;
+        }
+        let part = this.size.min(length - at);
+        this.open.fetch_add(1, Relaxed);
+        let result = this.queue.post_write(
+            request,
+            Write {
+                local_addr: address + at,
+                length: part as u32,
+                lkey,
+                remote_addr: this.destination.0 + at,
+                rkey: this.destination.1,
+                flags: Flags::NONE,
+            },
+        );
+        if let Err(e) = result {
+            this.fail(e, 0);
+            this.close();
+            return false;
+        }
+        true
+    }
+
+    fn fail(&self, error: Error, syndrome: u8) {
+        if self
+            .error
+            .compare_exchange(0, error.to_errno(), Relaxed, Relaxed)
+            .is_ok()
+        {
+            self.syndrome.store(syndrome, Relaxed);
+        }
+    }
+
+    /// One of those that are counted in `open` has ended.
+    fn close(&self) {
+        if self.open.fetch_sub(1, AcqRel) == 1 {
+            self.finished.event.complete_all();
+        }
+    }
+}
+
+impl Done for Transfer {
+    fn done(request: &Arc<Request<Self>>, completion: Completion) {
+        let this = request.data();
+        match completion.result {
+            Ok(()) => {
+                Self::post_next(request);
+            }
+            Err(e) => this.fail(e, completion.syndrome),
+        }
+        this.close();
+    }
+}
+
+/// Does what `options` say. Sleeps.
+///
+/// # Errors
+///
+/// Those of the file, of the devices, and of the WRITEs.
+pub(crate) fn run(options: &Options) -> Result<Report> {
+    let contents = Contents::read(&options.file)?;
+    let bytes = contents.len();
+    let sent = Sha256::of(&contents);
+
+    let src = Device::open(&options.src)?;
+    let dst = Device::open(&options.dst)?;
+    let source = Region::new(&src, contents, Access::LOCAL)?;
+    let memory = KVVec::from_elem(0u8, bytes, GFP_KERNEL)?;
+    let destination = Region::new(&dst, memory, Access::REMOTE_WRITE)?;
+
+    let attr = QueueAttr {
+        depth: options.depth,
+        vector: 0,
+        access: Access::REMOTE_WRITE,
+    };
+    let sender = Queue::new(&src, attr)?;
+    let receiver = Queue::new(&dst, QueueAttr { depth: 1, ..attr })?;
+    let at_sender = sender.address(options.src_gid)?;
+    let at_receiver = receiver.address(options.dst_gid)?;
+    sender.connect(&at_receiver, options.src_gid)?;
+    receiver.connect(&at_sender, options.dst_gid)?;
+
+    let finished = Arc::pin_init(pin_init!(Waiter { event <- Event::new() }), GFP_KERNEL)?;
+    let request = Arc::new(
+        Request::new(Transfer {
+            queue: sender,
+            source: (source.address(), bytes as u64, source.key()),
+            destination: (destination.address(), destination.key()),
+            size: options.size.into(),
+            next: AtomicU64::new(0),
+            open: AtomicU64::new(1),
+            error: AtomicI32::new(0),
+            syndrome: AtomicU8::new(0),
+            finished: finished.clone(),
+        }),
+        GFP_KERNEL,
+    )?;
+    let transfer = request.data();
+    for _ in 0..options.depth {
+        if !Transfer::post_next(&request) {
+            break;
+        }
+    }
+    transfer.close();
+    finished.event.wait_for_completion();
+    // The last completion may still be in its callback, with a reference to the request.
+    transfer.queue.drain()?;
+
+    let error = transfer.error.load(Relaxed);
+    if error != 0 {
+        pr_err!(
+            "a WRITE failed: error {error}, syndrome {:#x}\n",
+            transfer.syndrome.load(Relaxed)
+        );
+        return Err(Error::from_errno(error));
+    }
+    let stats = transfer.queue.statistics();
+    Ok(Report {
+        bytes: bytes as u64,
+        stats,
+        sent,
+        arrived: Sha256::of(destination.memory()),
+    })
+}
