@@ -30,6 +30,7 @@ pub mod cq {
     use super::be;
     pub mod compressed;
     pub mod cqe;
+    pub mod moderation;
     pub mod syndrome;
 }
 

@@ -98,6 +98,37 @@ fn what_was_prepared_is_seen_by_who_finds_it() {
     });
 }
 
+/// The same by a hint that is left from an earlier life of the queue, with no index on the way.
+#[test]
+fn what_was_prepared_is_seen_by_an_old_hint() {
+    explore(3, || {
+        let table = Arc::new(table(1));
+        let cache = Arc::new(Cache::<Name, 8>::new());
+        let queue = Arc::new(AtomicU32::new(0));
+        let mut writer = table.writer().unwrap();
+        let first = writer.insert(name(1), 11, |_| ()).unwrap();
+        let stats = Stats::default();
+        assert_eq!(cache.get(&table, name(1), &stats), Some(first));
+        let retired = writer.remove(first).unwrap();
+        writer.recycle(retired);
+        drop(writer);
+        let reader = {
+            let (table, cache, queue) = (table.clone(), cache.clone(), queue.clone());
+            thread::spawn(move || {
+                let stats = Stats::default();
+                if cache.get(&table, name(1), &stats).is_some() {
+                    assert_eq!(queue.load(Ordering::Relaxed), 7);
+                }
+            })
+        };
+        let mut writer = table.writer().unwrap();
+        let prepare = |_| queue.store(7, Ordering::Relaxed);
+        writer.insert(name(1), 12, prepare).unwrap();
+        drop(writer);
+        reader.join().unwrap();
+    });
+}
+
 /// A reader misses, is slow to fill, and meanwhile the queue is destroyed and its name, slot and QPN are
 /// used again: the worst case for a cache.
 #[test]
