@@ -29,6 +29,8 @@
 
 use core::sync::atomic;
 
+use super::observe::totals::Counter;
+
 pub mod cache;
 pub mod index;
 pub mod key;

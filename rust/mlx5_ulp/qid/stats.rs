@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //! What a cache did, as one reader saw it.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use super::Counter;
 
 /// Counts of one reader: a CPU with preemption off, or a queue's poster under its lock.
 ///
@@ -10,50 +10,42 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Stats {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    absent: AtomicU64,
-    evictions: AtomicU64,
-    prefetched: AtomicU64,
-}
-
-/// For the owner of `counter` only.
-#[inline(always)]
-fn bump(counter: &AtomicU64) {
-    let n = counter.load(Ordering::Relaxed);
-    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+    hits: Counter,
+    misses: Counter,
+    absent: Counter,
+    evictions: Counter,
+    prefetched: Counter,
 }
 
 impl Stats {
     #[inline(always)]
     pub(super) fn hit(&self) {
-        bump(&self.hits);
+        self.hits.add(1);
     }
 
     pub(super) fn miss(&self) {
-        bump(&self.misses);
+        self.misses.add(1);
     }
 
     pub(super) fn absent(&self) {
-        bump(&self.absent);
+        self.absent.add(1);
     }
 
     pub(super) fn eviction(&self) {
-        bump(&self.evictions);
+        self.evictions.add(1);
     }
 
     pub(super) fn prefetched(&self) {
-        bump(&self.prefetched);
+        self.prefetched.add(1);
     }
 
     /// Adds the counts to `sum`.
     pub fn add_to(&self, sum: &mut Sum) {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        sum.hits = sum.hits.wrapping_add(get(&self.hits));
-        sum.misses = sum.misses.wrapping_add(get(&self.misses));
-        sum.absent = sum.absent.wrapping_add(get(&self.absent));
-        sum.evictions = sum.evictions.wrapping_add(get(&self.evictions));
-        sum.prefetched = sum.prefetched.wrapping_add(get(&self.prefetched));
+        sum.hits = sum.hits.wrapping_add(self.hits.get());
+        sum.misses = sum.misses.wrapping_add(self.misses.get());
+        sum.absent = sum.absent.wrapping_add(self.absent.get());
+        sum.evictions = sum.evictions.wrapping_add(self.evictions.get());
+        sum.prefetched = sum.prefetched.wrapping_add(self.prefetched.get());
     }
 }
 

@@ -46,5 +46,6 @@ pub mod hw {
 #[path = "../../../rust/mlx5_ulp/observe"]
 pub mod observe {
     //! Observability: the pure part.
+    pub mod histogram;
     pub mod totals;
 }

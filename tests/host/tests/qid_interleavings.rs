@@ -12,6 +12,7 @@ use loom::thread;
 #[path = "../../../rust/mlx5_ulp/qid"]
 mod qid {
     use loom::sync::atomic;
+    use mlx5_ulp_host_tests::observe::totals::Counter;
     pub mod cache;
     pub mod index;
     pub mod key;
