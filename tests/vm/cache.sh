@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # The cache and what is in it. Sourced by the scripts that run on the host.
 #
@@ -18,9 +18,9 @@ say() {
 	echo "mlx5_ulp: $*" >&2
 }
 
-# key FILE...: a short hash of contents and names (as seen from here).
+# key FILE...: a short hash of what the files say, comments aside.
 key() {
-	(cd "$vm" && sha256sum -- "$@") | sha256sum | cut -c1-12
+	(cd "$vm" && sed '/^[[:space:]]*#/d' -- "$@") | sha256sum | cut -c1-12
 }
 
 # lock NAME: waits for the lock; it is held until this process and its children end.

@@ -13,6 +13,7 @@ from . import guest_test
 from .connectx import ConnectXError
 from .guest_test import Shape
 from .kernel import Kernel
+from .paths import LOGS, shown
 from .report import Report
 from .suite import Suite
 from .vm import STATUS_TIMEOUT, VM, VMError
@@ -46,7 +47,7 @@ def _shell(kernel: Kernel, options: argparse.Namespace) -> int:
         memory=options.memory,
         connectx=tuple(options.connectx.split()),
     )
-    base = Path("/src/build/log/shell")
+    base = LOGS / "shell"
     base.mkdir(parents=True, exist_ok=True)
     logs = Path(tempfile.mkdtemp(dir=base))
     script = logs / "script"
@@ -61,7 +62,7 @@ def _shell(kernel: Kernel, options: argparse.Namespace) -> int:
                 print(line)
         if outcome.lost:
             print(vm.console_tail())
-            print(f"tests/vm/run: {outcome.lost}; logs: {logs.relative_to('/src')}", file=sys.stderr)
+            print(f"tests/vm/run: {outcome.lost}; logs: {shown(logs)}", file=sys.stderr)
             return 1
         if outcome.status == STATUS_TIMEOUT:
             print(f"tests/vm/run: out of time ({options.timeout} s)", file=sys.stderr)

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 from .guest_test import Shape
+from .paths import BUILD
 from .process import Process
 
-BINARY = Path("/src/build/bin/connectx")
+BINARY = BUILD / "bin/connectx"
 _START_SECONDS = 20
 
 

@@ -21,7 +21,7 @@ import fnmatch
 import re
 from pathlib import Path
 
-GUEST_TESTS = Path("/src/tests/vm/guest")
+from .paths import GUEST_TESTS
 
 _KEYS = {"functions", "cpus", "memory", "timeout", "connectx", "boot", "kernels", "dmesg-allow"}
 

@@ -80,6 +80,9 @@ def command(kernel: Kernel, shape: Shape, paths: Paths) -> list[str]:
     for index, socket in enumerate(paths.functions):
         device = {
             "driver": "vfio-user-pci",
+            # The ConnectX answers each message, so each write must wait for it.
+            "x-no-posted-writes": True,
+            "x-msg-timeout": 60000,
             "socket": {"type": "unix", "path": str(socket)},
             "bus": f"port{index}",
         }

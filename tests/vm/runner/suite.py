@@ -10,15 +10,9 @@ from . import dmesg
 from .connectx import ConnectXError
 from .guest_test import GuestTest, boots
 from .kernel import Kernel
+from .paths import LOGS, shown
 from .report import Report
-from .vm import STATUS_TIMEOUT, VM, Outcome, VMError
-
-LOGS = Path("/src/build/log")
-
-
-def _shown(path: Path) -> str:
-    """A path as the person outside the root tree knows it."""
-    return str(path.relative_to("/src")) if path.is_relative_to("/src") else str(path)
+from .vm import GRACE_SECONDS, STATUS_TIMEOUT, VM, Outcome, VMError
 
 
 def _reason(test: GuestTest, outcome: Outcome) -> str | None:
@@ -40,10 +34,17 @@ def _reason(test: GuestTest, outcome: Outcome) -> str | None:
 class Suite:
     """The guest tests of one kernel."""
 
-    def __init__(self, kernel: Kernel, report: Report) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        report: Report,
+        logs: Path | None = None,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
+        self._grace = grace
         self._kernel = kernel
         self._report = report
-        self._logs = LOGS / kernel.series
+        self._logs = logs or LOGS / kernel.series
         self._boots = 0
         shutil.rmtree(self._logs, ignore_errors=True)
 
@@ -62,7 +63,7 @@ class Suite:
         self._boots += 1
         logs = self._logs / f"boot{self._boots}"
         try:
-            with VM(self._kernel, tests[0].shape, logs) as vm:
+            with VM(self._kernel, tests[0].shape, logs, self._grace) as vm:
                 faults = dmesg.faults(vm.boot_log(), ())
                 if faults:
                     raise VMError(f"kernel log at boot: {faults[0].text[:200]}")
@@ -70,7 +71,7 @@ class Suite:
                     if not self._run_one(vm, test):
                         return tests[done:]
         except (VMError, ConnectXError) as error:
-            self._report.not_ok(self._name(tests[0]), 0, str(error), _shown(logs))
+            self._report.not_ok(self._name(tests[0]), 0, str(error), shown(logs))
             return tests[1:]
         return []
 
@@ -84,7 +85,7 @@ class Suite:
             (folder / "console").write_text(vm.console_tail() + "\n")
         reason = _reason(test, outcome)
         if reason:
-            self._report.not_ok(self._name(test), outcome.seconds, reason, _shown(folder))
+            self._report.not_ok(self._name(test), outcome.seconds, reason, shown(folder))
             return False
         self._report.ok(self._name(test), outcome.seconds)
         return True

@@ -21,7 +21,7 @@ from .process import Process
 _BOOT_SECONDS = 180
 _POWEROFF_SECONDS = 60
 # What the guest's agent may need beyond a test's own limit.
-_GRACE_SECONDS = 45
+GRACE_SECONDS = 45
 STATUS_TIMEOUT = 124
 
 
@@ -54,8 +54,11 @@ class VM:
     Raises VMError or ConnectXError if it does not come up.
     """
 
-    def __init__(self, kernel: Kernel, shape: Shape, logs: Path) -> None:
+    def __init__(
+        self, kernel: Kernel, shape: Shape, logs: Path, grace: float = GRACE_SECONDS
+    ) -> None:
         self.kernel = kernel
+        self._grace = grace
         self.logs = logs
         self.alive = False
         self._scale = time_scale(kernel)
@@ -143,7 +146,7 @@ class VM:
         output = self._results / identifier / "output"
         try:
             self._agent.sendall(f"run {identifier} {limit:.0f} {script}\n".encode())
-            words = self._answer(limit + _GRACE_SECONDS * self._scale).split()
+            words = self._answer(limit + self._grace * self._scale).split()
             if len(words) != 3 or words[:2] != ["done", identifier]:
                 self.alive = False
                 raise VMError(f"unexpected answer from the guest: {' '.join(words)}")

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""`make check`: builds, host tests, and the guest tests on each kernel."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+
+from . import build, cargo, guest_test, self_test, step
+from .kernel import Kernel
+from .report import Report
+from .suite import Suite
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="check", description=__doc__)
+    parser.add_argument("--glob", default="*", help="run the tests whose name matches")
+    parser.add_argument("--kernel", action="append", default=[], help="a kernel series to test on")
+    return parser.parse_args()
+
+
+def _matches(name: str, glob: str) -> bool:
+    return fnmatch.fnmatch(name, glob)
+
+
+def _guest(report: Report, kernel: Kernel, glob: str, connectx: bool) -> None:
+    """The guest tests of one kernel. A glob may name them with the kernel or without."""
+    tests = [
+        test
+        for test in guest_test.find()
+        if test.runs_on(kernel.series)
+        and (_matches(test.name, glob) or _matches(f"{kernel.series}/{test.name}", glob))
+    ]
+    if not tests:
+        return
+    if not kernel.available:
+        report.skip(kernel.series, "Debian's archive has this kernel series no longer")
+        return
+    modules = build.modules(report, kernel)
+    # What cannot run for want of a build has failed there already.
+    suite = Suite(kernel, report)
+    suite.run(
+        [
+            test
+            for test in tests
+            if (connectx or not test.shape.functions)
+            and (modules or not test.name.startswith("ulp/"))
+        ]
+    )
+
+
+def main() -> int:
+    """Entry point; returns the exit status."""
+    options = _arguments()
+    report = Report()
+    if _matches("runner/unit", options.glob):
+        step.run(
+            report,
+            "runner/unit",
+            [sys.executable, "-m", "unittest", "discover", "-s", "tests/vm/runner", "-t", "tests/vm"],
+        )
+    cargo.run(report, options.glob)
+    connectx = build.connectx(report)
+    kernels = [Kernel(series) for series in options.kernel]
+    for kernel in kernels:
+        if kernel.available:
+            self_test.run(report, kernel, options.glob)
+            break
+    for kernel in kernels:
+        _guest(report, kernel, options.glob, connectx)
+    if report.passed + report.failed + report.skipped == 0:
+        print(f"no test matches {options.glob}", file=sys.stderr)
+        return 2
+    return 0 if report.close() else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

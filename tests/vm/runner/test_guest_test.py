@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""Tests of guest_test.py."""
+
+import dataclasses
+import tempfile
+import unittest
+from pathlib import Path
+
+from . import guest_test
+from .guest_test import GuestTest, HeaderError, Shape
+
+
+class Header(unittest.TestCase):
+    """Reading what a script declares."""
+
+    def parse(self, header: str) -> GuestTest:
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+            file.write(header)
+            file.flush()
+            test = guest_test.parse("area/name", Path(file.name))
+        return dataclasses.replace(test, script=Path("script"))
+
+    def test_defaults(self) -> None:
+        test = self.parse("#!/bin/bash\n# Says: nothing.\n\n# cpus: 4\n")
+        self.assertEqual(test, GuestTest("area/name", Path("script")))
+
+    def test_all_keys(self) -> None:
+        test = self.parse(
+            "#!/bin/bash\n# functions: pf,vf\n# cpus: 4\n# memory: 512\n# timeout: 7\n"
+            "# connectx: --scramble-reserved --verbose\n# boot: own\n# kernels: 7.3 debug\n"
+            "# dmesg-allow: one: two\n# dmesg-allow: three\n"
+        )
+        shape = Shape(("pf", "vf"), 4, 512, ("--scramble-reserved", "--verbose"))
+        self.assertEqual(test.shape, shape)
+        self.assertEqual((test.timeout, test.own_boot), (7, True))
+        self.assertEqual([p.pattern for p in test.dmesg_allow], ["one: two", "three"])
+        self.assertTrue(test.runs_on("debug"))
+        self.assertFalse(test.runs_on("7.2"))
+
+    def test_errors(self) -> None:
+        for header in ("cpus: two", "cpus: 0", "boot: shared", "dmesg-allow: (", "cpus: 1\n# cpus: 2"):
+            with self.subTest(header), self.assertRaises(HeaderError):
+                self.parse(f"# {header}\n")
+
+
+class Boots(unittest.TestCase):
+    """Sharing VMs."""
+
+    def test_grouping(self) -> None:
+        def test(name: str, cpus: int, own: bool = False) -> GuestTest:
+            return GuestTest(name, Path(name), Shape(cpus=cpus), own_boot=own)
+
+        tests = [test("a", 2), test("b", 4), test("c", 2), test("d", 2, own=True)]
+        names = [[one.name for one in group] for group in guest_test.boots(tests)]
+        self.assertEqual(names, [["a", "c"], ["b"], ["d"]])
+
+
+if __name__ == "__main__":
+    unittest.main()

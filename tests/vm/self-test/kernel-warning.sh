@@ -1,0 +1,8 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Fails by a warning in the kernel log, though it announces another one.
+#
+# dmesg-allow: ^WARNING: CPU: 0 PID: 1 at expected\.c
+
+echo "<4>WARNING: CPU: 0 PID: 1 at sudden.c:1 sudden+0x0/0x1" > /dev/kmsg
