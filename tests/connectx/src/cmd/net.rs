@@ -68,14 +68,18 @@ fn create_sq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     let pd = wq.pd;
     hca.cqs.table.find(cqn)?;
     hca.uars.find(uar)?;
-    hca.pds.find(pd)?;
+    if pd != 0 {
+        hca.pds.find(pd)?;
+    }
     if let Some(tis) = tis {
         hca.net.tiss.find(tis)?;
     }
     let sqn = hca.net.sqs.insert(Sq::new(wq, cqn, uar, tis, context))?;
     hca.cqs.table.hold(cqn)?;
     hca.uars.hold(uar)?;
-    hca.pds.hold(pd)?;
+    if pd != 0 {
+        hca.pds.hold(pd)?;
+    }
     if let Some(tis) = tis {
         hca.net.tiss.hold(tis)?;
     }
@@ -142,10 +146,14 @@ fn create_rq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     let cqn = ifc::get(&context, field!(mlx5_ifc_rqc_bits, cqn));
     let pd = wq.pd;
     hca.cqs.table.find(cqn)?;
-    hca.pds.find(pd)?;
+    if pd != 0 {
+        hca.pds.find(pd)?;
+    }
     let rqn = hca.net.rqs.insert(Rq::new(wq, cqn, context))?;
     hca.cqs.table.hold(cqn)?;
-    hca.pds.hold(pd)?;
+    if pd != 0 {
+        hca.pds.hold(pd)?;
+    }
     out.set(field!(mlx5_ifc_create_rq_out_bits, rqn), rqn);
     Ok(())
 }

@@ -268,10 +268,10 @@ mod tests {
         s.set_entry(first, 0, entry(by_mac, a, 4, Destination::Tir(7))).unwrap();
         s.set_entry(first, 1, entry(by_mac, b, 2, Destination::Tir(7))).unwrap();
         s.set_entry(last, 0, entry(any, a, 4, Destination::Tir(8))).unwrap();
-        assert_eq!(s.steer(&headers(a)), []);
+        assert!(s.steer(&headers(a)).is_empty());
         s.root = Some(first);
         assert_eq!(s.steer(&headers(a)), [7]);
-        assert_eq!(s.steer(&headers(b)), []);
+        assert!(s.steer(&headers(b)).is_empty());
         assert_eq!(s.steer(&headers(c)), [8]);
     }
 
@@ -282,7 +282,7 @@ mod tests {
         let any = group(&mut s, t, false);
         s.set_entry(t, 0, entry(any, [2; 6], 4, Destination::Table(t))).unwrap();
         s.root = Some(t);
-        assert_eq!(s.steer(&headers([2; 6])), []);
+        assert!(s.steer(&headers([2; 6])).is_empty());
     }
 
     #[test]

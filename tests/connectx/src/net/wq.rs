@@ -21,7 +21,7 @@ pub struct WorkQueue {
     log_stride: u32,
     /// Address of the doorbell record.
     record: u64,
-    /// Protection domain.
+    /// Protection domain; 0 is none, for a queue that accesses no memory.
     pub pd: u32,
 }
 
