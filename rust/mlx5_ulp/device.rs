@@ -288,6 +288,13 @@ impl Hold {
         unsafe { (*self.mdev()).device }
     }
 
+    /// Address of its PCI function: domain << 16 | bus << 8 | device << 3 | function. Unlike
+    /// the name it never changes.
+    pub(crate) fn pci_address(&self) -> u32 {
+        // SAFETY: `mdev` is valid by the type invariants, and with it its PCI function.
+        unsafe { bindings::mlx5_ulp_shim_pci_address((*self.mdev()).pdev) }
+    }
+
     /// NUMA node of the device, or `NUMA_NO_NODE`.
     pub(crate) fn node(&self) -> i32 {
         // SAFETY: `mdev` is valid by the type invariants.

@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/printk.h>
 #include <linux/string.h>
+#include <linux/tracepoint.h>
 
 #include "shim.h"
 
@@ -91,7 +92,17 @@ struct pci_dev *mlx5_ulp_shim_upstream(struct pci_dev *pdev)
 	return pci_upstream_bridge(pdev);
 }
 
+u32 mlx5_ulp_shim_pci_address(struct pci_dev *pdev)
+{
+	return (u32)pci_domain_nr(pdev->bus) << 16 | pci_dev_id(pdev);
+}
+
 unsigned int mlx5_ulp_shim_online_cpus(void)
 {
 	return num_online_cpus();
+}
+
+void mlx5_ulp_shim_tracepoint_synchronize(void)
+{
+	tracepoint_synchronize_unregister();
 }

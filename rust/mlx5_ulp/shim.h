@@ -44,7 +44,12 @@ void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq);
 struct pci_dev *mlx5_ulp_shim_physfn(struct pci_dev *pdev);
 struct pci_dev *mlx5_ulp_shim_upstream(struct pci_dev *pdev);
 
+/* domain << 16 | bus << 8 | device << 3 | function */
+u32 mlx5_ulp_shim_pci_address(struct pci_dev *pdev);
+
 unsigned int mlx5_ulp_shim_online_cpus(void);
+
+void mlx5_ulp_shim_tracepoint_synchronize(void);
 
 /* Softirqs off and on again on this CPU; nests. */
 void mlx5_ulp_shim_bh_disable(void);

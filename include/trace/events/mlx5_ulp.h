@@ -7,6 +7,10 @@
 
 #include <linux/tracepoint.h>
 
+#define MLX5_ULP_PCI_FORMAT "%04x:%02x:%02x.%x"
+#define mlx5_ulp_pci_args(pci)				\
+	(pci) >> 16, (pci) >> 8 & 0xff, (pci) >> 3 & 0x1f, (pci) & 7
+
 #define mlx5_ulp_show_opcode(opcode)			\
 	__print_symbolic(opcode,			\
 		{ 0x00, "NOP" },			\
@@ -22,77 +26,89 @@
 
 /**
  * mlx5_ulp_post - a work request was encoded into the send queue
+ * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
  * @qpn: queue pair number
  * @index: index of its first basic block, not reduced to the ring
  * @opcode: opcode of the control segment
  * @bytes: payload length
  */
 TRACE_EVENT(mlx5_ulp_post,
-	TP_PROTO(u32 qpn, u16 index, u8 opcode, u32 bytes),
-	TP_ARGS(qpn, index, opcode, bytes),
+	TP_PROTO(u32 pci, u32 qpn, u16 index, u8 opcode, u32 bytes),
+	TP_ARGS(pci, qpn, index, opcode, bytes),
 	TP_STRUCT__entry(
+		__field(u32, pci)
 		__field(u32, qpn)
 		__field(u32, bytes)
 		__field(u16, index)
 		__field(u8, opcode)
 	),
 	TP_fast_assign(
+		__entry->pci = pci;
 		__entry->qpn = qpn;
 		__entry->bytes = bytes;
 		__entry->index = index;
 		__entry->opcode = opcode;
 	),
-	TP_printk("qpn=%#x index=%u opcode=%s bytes=%u", __entry->qpn,
+	TP_printk(MLX5_ULP_PCI_FORMAT " qpn=%#x index=%u opcode=%s bytes=%u",
+		  mlx5_ulp_pci_args(__entry->pci), __entry->qpn,
 		  __entry->index, mlx5_ulp_show_opcode(__entry->opcode),
 		  __entry->bytes)
 );
 
 /**
  * mlx5_ulp_doorbell - the doorbell of a send queue was rung
+ * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
  * @qpn: queue pair number
  * @producer: producer counter written to the doorbell record, in basic blocks
  * @wqes: work queue entries that this doorbell hands to the device
  */
 TRACE_EVENT(mlx5_ulp_doorbell,
-	TP_PROTO(u32 qpn, u16 producer, u32 wqes),
-	TP_ARGS(qpn, producer, wqes),
+	TP_PROTO(u32 pci, u32 qpn, u16 producer, u32 wqes),
+	TP_ARGS(pci, qpn, producer, wqes),
 	TP_STRUCT__entry(
+		__field(u32, pci)
 		__field(u32, qpn)
 		__field(u32, wqes)
 		__field(u16, producer)
 	),
 	TP_fast_assign(
+		__entry->pci = pci;
 		__entry->qpn = qpn;
 		__entry->wqes = wqes;
 		__entry->producer = producer;
 	),
-	TP_printk("qpn=%#x producer=%u wqes=%u", __entry->qpn,
+	TP_printk(MLX5_ULP_PCI_FORMAT " qpn=%#x producer=%u wqes=%u",
+		  mlx5_ulp_pci_args(__entry->pci), __entry->qpn,
 		  __entry->producer, __entry->wqes)
 );
 
 /**
  * mlx5_ulp_completion - a completion queue entry was taken
+ * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
  * @qpn: queue pair number
  * @counter: wqe_counter of the entry
  * @opcode: opcode of the CQE (MLX5_CQE_REQ and kin)
  * @syndrome: 0, or the syndrome of an error CQE
  */
 TRACE_EVENT(mlx5_ulp_completion,
-	TP_PROTO(u32 qpn, u16 counter, u8 opcode, u8 syndrome),
-	TP_ARGS(qpn, counter, opcode, syndrome),
+	TP_PROTO(u32 pci, u32 qpn, u16 counter, u8 opcode, u8 syndrome),
+	TP_ARGS(pci, qpn, counter, opcode, syndrome),
 	TP_STRUCT__entry(
+		__field(u32, pci)
 		__field(u32, qpn)
 		__field(u16, counter)
 		__field(u8, opcode)
 		__field(u8, syndrome)
 	),
 	TP_fast_assign(
+		__entry->pci = pci;
 		__entry->qpn = qpn;
 		__entry->counter = counter;
 		__entry->opcode = opcode;
 		__entry->syndrome = syndrome;
 	),
-	TP_printk("qpn=%#x counter=%u cqe_opcode=%u syndrome=%#x", __entry->qpn,
+	TP_printk(MLX5_ULP_PCI_FORMAT " qpn=%#x counter=%u cqe_opcode=%u syndrome=%#x",
+		  mlx5_ulp_pci_args(__entry->pci), __entry->qpn,
 		  __entry->counter, __entry->opcode, __entry->syndrome)
 );
 

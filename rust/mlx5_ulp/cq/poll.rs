@@ -182,6 +182,7 @@ impl SendQueue {
     fn take(&self, entry: &Entry) {
         let tail = &entry.tail;
         trace::completion(
+            self.pci,
             tail.qpn,
             tail.wqe_counter,
             tail.opcode().0,

@@ -429,6 +429,7 @@ impl QueuePair {
     /// # Errors
     ///
     /// Those of [`cmd::exec`](super::cmd::exec).
+    #[allow(dead_code)] // Queues end by being destroyed.
     pub(crate) fn to_error(&self) -> Result {
         let mut inbox = Mailbox::new()?;
         inbox

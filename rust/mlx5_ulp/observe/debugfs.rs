@@ -4,6 +4,7 @@
 //!
 //! Removing a file waits for those who are reading it, and readers take no lock of the data path.
 
+use super::trace_log::TraceLog;
 use crate::{
     device::{
         Device,
@@ -44,6 +45,7 @@ pub(crate) struct DeviceDir {
     // Files before their folder.
     _doorbells: Pin<KBox<File<Arc<Device>>>>,
     _pcie: Pin<KBox<File<Arc<Device>>>>,
+    _trace: Pin<KBox<File<TraceLog>>>,
     queues: Dir,
     _dir: Dir,
 }
@@ -63,6 +65,15 @@ impl DeviceDir {
             )?,
             _pcie: KBox::pin_init(
                 dir.read_callback_file(c"pcie", device.clone(), &pcie),
+                GFP_KERNEL,
+            )?,
+            _trace: KBox::pin_init(
+                dir.read_write_callback_file(
+                    c"trace",
+                    TraceLog::new(device.hold()?.pci_address()),
+                    &TraceLog::show,
+                    &TraceLog::store,
+                ),
                 GFP_KERNEL,
             )?,
             queues: dir.subdir(c"queues"),

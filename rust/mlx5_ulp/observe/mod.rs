@@ -7,8 +7,15 @@
 
 pub(crate) mod counters;
 pub(crate) mod debugfs;
+// A pure file: also compiled on the host.
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod event_log;
 pub(crate) mod sysfs;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod totals;
 pub(crate) mod trace;
+// A pure file: also compiled on the host.
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod trace_filter;
+pub(crate) mod trace_log;

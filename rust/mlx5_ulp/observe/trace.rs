@@ -30,14 +30,15 @@ macro_rules! tracepoints {
     };
 }
 
+// `pci` is the address of the function, see `Hold::pci_address`.
 tracepoints! {
     /// A work request was encoded: its first basic block (not reduced to the ring), the opcode
     /// of its control segment, and its payload in bytes.
-    fn post(qpn: u32, index: u16, opcode: u8, bytes: u32);
+    fn post(pci: u32, qpn: u32, index: u16, opcode: u8, bytes: u32);
 
     /// The doorbell was rung with this producer counter, in basic blocks, for that many WQEs.
-    fn doorbell(qpn: u32, producer: u16, wqes: u32);
+    fn doorbell(pci: u32, qpn: u32, producer: u16, wqes: u32);
 
     /// A completion queue entry was taken; `opcode` is the CQE's, `syndrome` 0 if all is well.
-    fn completion(qpn: u32, counter: u16, opcode: u8, syndrome: u8);
+    fn completion(pci: u32, qpn: u32, counter: u16, opcode: u8, syndrome: u8);
 }

@@ -29,13 +29,14 @@ pub const DEFAULT_ENTRIES: usize = 256;
 /// Most entries of a set that may be pinned.
 pub const MAX_PINNED: usize = WAYS / 2;
 
-/// An entry: key in bits 31:0, pinned in bit 32, slot in bits 63:33.
+/// An entry: key in bits 31:0, pinned in bit 32, slot in bits 63:33. The key serves to find an entry that
+/// is not at home, and to tell whose it is when it is replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Hint(u64);
 
 impl Hint {
-    /// No key is all ones.
-    const EMPTY: Hint = Hint(u32::MAX as u64);
+    /// A slot beyond any table, and no key is all ones.
+    const EMPTY: Hint = Hint(!Hint::PINNED);
 
     const PINNED: u64 = 1 << 32;
 
@@ -192,13 +193,11 @@ impl<K: Key, const ENTRIES: usize> Cache<K, ENTRIES> {
     where
         B: Deref<Target = [AtomicU64]>,
     {
-        let home = self.home(key);
-        let hint = self.load(home);
-        if hint.key() == key.raw() {
-            if let Some(token) = table.check(hint.slot(), key) {
-                stats.hit();
-                return Some(token);
-            }
+        // Whose hint it is need not be asked: the slot itself tells.
+        let hint = self.load(self.home(key));
+        if let Some(token) = table.check(hint.slot(), key) {
+            stats.hit();
+            return Some(token);
         }
         let (slot, entry) = self.get_slow(table, key, stats);
         let slot = u32::try_from(slot).ok()?;

@@ -154,7 +154,10 @@ impl Queue {
     pub(crate) fn new(pd: Arc<ProtectionDomain>, config: &QueueConfig) -> Result<Arc<Self>> {
         let hold = pd.hold().clone();
         let device = hold.device().clone();
-        let send = Arc::pin_init(SendQueue::new(config.shape, config.context)?, GFP_KERNEL)?;
+        let send = Arc::pin_init(
+            SendQueue::new(config.shape, hold.pci_address(), config.context)?,
+            GFP_KERNEL,
+        )?;
         let register = DoorbellRegister::new(hold.clone())?;
         let vectors = u32::from(cq::vectors(&hold));
         let cq = CompletionQueue::new(

@@ -179,6 +179,8 @@ pub(crate) struct SendQueue {
     dead: AtomicBool,
     shape: Shape,
     ring: Ring,
+    /// The device's address, for tracepoints.
+    pub(crate) pci: u32,
     /// Goes back to the consumer with each completion.
     context: *mut c_void,
 }
@@ -196,7 +198,7 @@ impl SendQueue {
     /// # Errors
     ///
     /// `EINVAL` for a shape out of range, `ENOMEM`.
-    pub(crate) fn new(shape: Shape, context: *mut c_void) -> Result<impl PinInit<Self>> {
+    pub(crate) fn new(shape: Shape, pci: u32, context: *mut c_void) -> Result<impl PinInit<Self>> {
         let ring = shape.ring()?;
         let mut entries =
             KVVec::with_capacity(shape.depth.next_power_of_two() as usize, GFP_KERNEL)?;
@@ -228,6 +230,7 @@ impl SendQueue {
             dead: AtomicBool::new(false),
             shape,
             ring,
+            pci,
             context,
         }))
     }
@@ -446,7 +449,13 @@ impl SendQueue {
 
         self.requests
             .record(at.request, write.request as usize, at.block);
-        trace::post(poster.qpn, hardware(at.block), Opcode::RDMA_WRITE.0, bytes);
+        trace::post(
+            self.pci,
+            poster.qpn,
+            hardware(at.block),
+            Opcode::RDMA_WRITE.0,
+            bytes,
+        );
         at.head = ctrl.head.encode();
         at.request = at.request.wrapping_add(1);
         if let Signal::Always = signal {
@@ -541,7 +550,7 @@ impl SendQueue {
         let wqes = poster.policy.rung();
         poster.signaled_rung = poster.signaled_posted;
         self.post_counters.doorbells.add(1);
-        trace::doorbell(poster.qpn, hardware(poster.producer), wqes);
+        trace::doorbell(self.pci, poster.qpn, hardware(poster.producer), wqes);
         poster.doorbell.ring(poster.producer, poster.head);
     }
 
