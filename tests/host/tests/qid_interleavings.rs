@@ -167,7 +167,7 @@ fn reuse_after_destroy_gives_no_stale_hit() {
     });
 }
 
-/// The slot passes to a queue with another name: old hints must lead nowhere, in both directions.
+/// The slot passes to a queue with another name: an old hint must lead nowhere.
 #[test]
 fn a_slot_that_changes_hands_answers_for_its_present_queue_only() {
     explore(2, || {
@@ -182,11 +182,8 @@ fn a_slot_that_changes_hands_answers_for_its_present_queue_only() {
             let (table, cache) = (table.clone(), cache.clone());
             thread::spawn(move || {
                 let stats = Stats::default();
-                for qpn in [10, 20] {
-                    if let Some(token) = cache.get(&table, number(qpn), &stats) {
-                        assert_eq!(token.entry.qpn(), qpn);
-                        assert_eq!(token.entry.name(), name(qpn / 10));
-                    }
+                if let Some(token) = cache.get(&table, number(10), &stats) {
+                    assert_eq!(token, first);
                 }
             })
         };
