@@ -49,3 +49,9 @@ pub mod observe {
     pub mod histogram;
     pub mod totals;
 }
+
+#[path = "../../../rust/mlx5_ulp/pcie"]
+pub mod pcie {
+    //! PCI Express audit: the pure part.
+    pub mod audit;
+}
