@@ -137,7 +137,7 @@ impl fmt::Display for Malformed {
 /// # Invariants
 ///
 /// `done <= count`; if `done` is not a multiple of [`MINIS`], `minis` is the place that
-/// [`minis_at`]`(start, done)` says.
+/// `minis_at(start, done)` says.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     title: Success,

@@ -41,8 +41,8 @@ struct Copy<B> {
 ///
 /// # Invariants
 ///
-/// Both copies have room for the same number of words. Outside of [`Index::insert`] and
-/// [`Index::remove`] they are equal and `sequence` is even.
+/// Both copies have room for the same number of words. Outside of `insert` and
+/// `remove` they are equal and `sequence` is even.
 #[derive(Debug)]
 pub struct Index<B> {
     sequence: AtomicUsize,

@@ -18,7 +18,7 @@ pub const MAX_CAPACITY: usize = 1 << 20;
 ///
 /// # Invariants
 ///
-/// A word of `slots` that is live ([`Entry::is_live`]) has its name in `by_name` and its number in
+/// A word of `slots` that is live (`Entry::is_live`) has its name in `by_name` and its number in
 /// `by_number`, except while a [`Writer`] is at work. No two live words have the same name or number.
 /// Only the writer stores to words and indexes, and `next`.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ const WEIGHT: u32 = 2;
 /// Windows after which nothing is left of an average.
 const FORGOTTEN: u64 = 128;
 
-/// Completions per window, with [`FRACTION`] bits behind the binary point.
+/// Completions per window, with `FRACTION` bits behind the binary point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u64);
 
