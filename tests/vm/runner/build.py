@@ -21,6 +21,15 @@ def complaints(output: str) -> str | None:
     return None
 
 
+def errors(output: str, most: int = 20) -> str:
+    """The lines of a build's output that explain its failure, or the end of it."""
+    lines = output.strip().splitlines()
+    for number, line in enumerate(lines):
+        if re.search(r"\berror\b", line, re.IGNORECASE):
+            return "\n".join(lines[number : number + most])
+    return "\n".join(lines[-most:])
+
+
 def modules(report: Report, kernel: Kernel) -> bool:
     """The modules for a kernel, without any warning."""
     return step.run(

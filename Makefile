@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# What people type. What the kernel builds is in Kbuild; where the steps run is
+# tests/vm/enter: a Debian 13 root tree of this project's own.
+
+# The kernel series to build for and to run: 7.3, 7.2, debug
+KERNEL ?= 7.3
+# The series that `make check` tests on
+KERNELS ?= 7.3 7.2
+# The tests, or checks, to run: a glob, for instance T='host/*' or T='*/ulp/*'
+T ?= *
+
+ENTER := tests/vm/enter
+
+.PHONY: all modules connectx demo check check-all lint install clean help
+
+all: modules connectx ## build the modules and the software ConnectX (default)
+
+ifdef KDIR
+
+# On a machine of one's own, without the root tree
+modules:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+install: ## with KDIR=...: install the modules for that kernel
+	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_MODULE_SIG_ALL= modules_install
+
+else
+
+modules: ## build the modules for KERNEL (7.3), or with KDIR=<prepared kernel tree> for your own
+	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.make modules --kernel $(KERNEL)
+
+install:
+	@echo "make install KDIR=<prepared kernel tree>: installs for the kernel of this machine" >&2; exit 2
+
+endif
+
+connectx: ## build the software ConnectX
+	@$(ENTER) -- python3 -m runner.make connectx
+
+demo: ## move a file by RDMA WRITE between two software ConnectX functions, in a VM
+	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.demo --kernel $(KERNEL)
+
+check: ## run all tests on KERNELS (7.3 7.2), or those that match T
+	@$(ENTER) $(KERNELS:%=--optional-kernel %) -- python3 -m runner.check $(KERNELS:%=--kernel %) --glob '$(T)'
+
+check-all: ## check, and what takes longer: repetitions, long fuzzing, the debug kernel
+	@$(ENTER) $(KERNELS:%=--optional-kernel %) --kernel debug -- \
+		python3 -m runner.check --long $(KERNELS:%=--kernel %) --kernel debug --glob '$(T)'
+
+lint: ## check style and licences, and that nothing warns
+	@$(ENTER) --kernel $(KERNEL) -- python3 -m lint --kernel $(KERNEL) --glob '$(T)'
+
+clean: ## remove what was built here (the cache stays)
+	rm -rf build
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | sort -u | awk -F '\t' '{ printf "  %-10s %s\n", $$1, $$2 }'
+	@echo
+	@echo "  KERNEL=7.3|7.2|debug  the kernel for all, modules, demo, lint"
+	@echo "  T=<glob>              the tests for check and check-all, the checks for lint"
+	@echo "  MLX5_ULP_CACHE=<dir>  where the root tree and the kernels are (~/.cache/mlx5_ulp)"
+	@echo "  ACCEL=kvm             run VMs with KVM instead of emulation"
+	@echo "  TIMEOUT_SCALE=<n>     for slow machines: multiplies all time limits"

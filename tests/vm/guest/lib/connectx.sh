@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# For guest tests of the software ConnectX with the stock drivers alone.
+
+# fail REASON: ends the test.
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+
+# until_true SECONDS COMMAND...: waits for it to succeed.
+until_true() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" > /dev/null 2>&1; do
+		[ $SECONDS -le $end ] || return 1
+		sleep 0.1
+	done
+}
+
+# ask REQUEST EXPRESSION: what a Python expression makes of the answer of the device, as `f`: the functions.
+ask() {
+	connectx-ctl "$1" | python3 -c '
+import json, sys
+answer = json.load(sys.stdin)
+assert answer["ok"], answer
+f = answer.get("functions")
+print(eval(sys.argv[1]))
+' "$2"
+}
+
+# Everything that a driver created is gone, and all pages are given back unharmed.
+nothing_left() {
+	local left
+	left=$(ask '{"cmd":"objects"}' '[(name, kind, count) for name, state in f.items()
+		for kind, count in [*state["live"].items(), *state["leaked"].items(),
+		("pages", state["pages"]), ("damaged pages", state["damaged"])] if count]')
+	[ "$left" = "[]" ] || fail "left on the device: $left"
+}
+
+# netdev N: the netdev of function N, counted from 0.
+netdev() {
+	basename "/sys/class/infiniband/mlx5_$1/device/net/"*
+}
+
+# Whether the port of function N is active and has a RoCE v2 GID of the IPv4 address ADDRESS.
+usable() {
+	local port=/sys/class/infiniband/mlx5_$1/ports/1 index
+	grep -q ACTIVE "$port/state" || return 1
+	for index in {0..15}; do
+		if grep -q v2 "$port/gid_attrs/types/$index" 2> /dev/null &&
+			[ "$(ibv_gid_address "$(cat "$port/gids/$index")")" = "$2" ]; then
+			return 0
+		fi
+	done
+	return 1
+}
+
+# ibv_gid_address GID: the IPv4 address that a GID stands for.
+ibv_gid_address() {
+	python3 -c 'import ipaddress, sys; print(ipaddress.ip_address(sys.argv[1]).ipv4_mapped)' "$1"
+}
+
+# up N...: loads the drivers and brings the ports of these functions up, 10.0.N.1.
+up() {
+	local n
+
+	modprobe mlx5_ib
+	for n; do
+		until_true 20 test -e "/sys/class/infiniband/mlx5_$n" || fail "no RDMA device mlx5_$n"
+		ip link set "$(netdev "$n")" up
+		ip address add "10.0.$n.1/24" dev "$(netdev "$n")"
+	done
+	for n; do
+		until_true 30 usable "$n" "10.0.$n.1" || fail "the port of mlx5_$n has no usable GID"
+	done
+}
+
+down() {
+	rmmod mlx5_ib
+	rmmod mlx5_core
+}

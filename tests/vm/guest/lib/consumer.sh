@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# For guest tests that use the consumer in C (tests/consumer). Source lib/ulp.sh first.
+
+consumer=/src/build/modules/$KERNEL_SERIES/tests/consumer/mlx5_ulp_test.ko
+
+# network: gives both functions an address, and so a GID of RoCE v2.
+network() {
+	local n=0 device netdev
+	for device in mlx5_0 mlx5_1; do
+		netdev=$(ls "/sys/class/infiniband/$device/device/net")
+		ip link set "$netdev" up
+		ip addr add "10.7.$n.1/16" dev "$netdev"
+		n=$((n + 1))
+	done
+	for device in mlx5_0 mlx5_1; do
+		until_true 20 active "$device" || fail "the port of $device does not come up"
+	done
+}
+
+# consumer_load TEST [PARAMETER=VALUE]...: the test runs while the module loads.
+consumer_load() {
+	dmesg -C
+	insmod "$consumer" test="$1" "${@:2}" || fail "$1: $(dmesg -t | grep mlx5_ulp_test | tail -3 | tr '\n' ';')"
+}
+
+# consumer_test TEST...: runs tests one after the other.
+consumer_test() {
+	local test
+	for test; do
+		consumer_load "$test"
+		rmmod mlx5_ulp_test
+		echo "$test: ok"
+	done
+}

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# What the device refuses ends with the syndrome that a card gives, and what is behind it is flushed in
+# order; what the module refuses leaves nothing behind.
+#
+# functions: pf,vf
+# timeout: 120
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|local protection error)
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+consumer_test bad_rkey bad_bounds bad_right bad_domain bad_lkey silent_before_error refusals
+same_objects "$before"

@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Queues, devices and modules go in any order while work is in flight: every request ends once, nothing is
+# left behind.
+#
+# functions: pf,vf
+# timeout: 180
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+# ended NOTICES LATE-POST: how the work that was in flight ended.
+ended() {
+	local line want
+	line=$(dmesg -t | sed -n 's/^mlx5_ulp_test: stay: \(ended.*\)/\1/p')
+	want="ended 16 flushed 16 notices $1 late post $2"
+	expect "the end" "$line" "$want"
+}
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+consumer_test destroy_in_flight close_order
+
+# The consumer goes.
+consumer_load stay
+! rmmod mlx5_ulp 2> /dev/null || fail "mlx5_ulp could be removed under its consumer"
+rmmod mlx5_ulp_test
+ended 0 -11
+same_objects "$before"
+
+# The RDMA devices go under it.
+consumer_load stay
+rmmod mlx5_ib
+rmmod mlx5_ulp_test
+ended 1 -19
+modprobe mlx5_ib
+until_true 20 active mlx5_0
+until_true 20 active mlx5_1
+
+# The PCI function goes under it.
+consumer_load stay
+pci=$(basename "$(readlink /sys/class/infiniband/mlx5_0/device)")
+echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
+rmmod mlx5_ulp_test
+ended 1 -19
+rmmod mlx5_ulp mlx5_ib mlx5_core

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Full queues, the 16-bit wrap-around, several posters on a queue, several queues, all shapes of requests,
+# through the interface in C.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 240
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+consumer_test full shapes from_completion unsignaled posters queues wrap
+same_objects "$before"
