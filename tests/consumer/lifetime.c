@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ends in the middle of work.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mutex.h>
+#include <linux/string.h>
+
+#include "test.h"
+
+enum { DEPTH = 16, PIECE = 64 };
+
+/* Posts as many as fit, to a peer that does not answer. */
+static int fill(struct pair *pair, struct tally *tally)
+{
+	int i, err = 0;
+
+	for (i = 0; !err && i < DEPTH; i++) {
+		struct mlx5_ulp_sge sge = pair_sge(pair, i * PIECE, PIECE);
+		struct mlx5_ulp_write write = {
+			.request = &tally->request,
+			.sge = &sge,
+			.num_sge = 1,
+			.flags = i % 2 ? MLX5_ULP_UNSIGNALED : 0,
+			.remote_addr = pair_remote(pair, i * PIECE),
+			.rkey = mlx5_ulp_region_key(pair->to),
+		};
+
+		err = EXPECT(mlx5_ulp_post_write(pair->sender, &write), 0);
+	}
+	return err;
+}
+
+/* A pair of which only the sender is connected, patiently: nothing completes. */
+static int open_stuck(struct pair *pair)
+{
+	const struct mlx5_ulp_queue_attr attr = { .depth = DEPTH };
+	const struct mlx5_ulp_connect_attr patient = {
+		.gid_index = MLX5_ULP_GID_AUTO,
+		.timeout = 20,
+	};
+
+	return pair_open(pair, DEPTH * PIECE, &attr) ?:
+	       pair_connect_sender(pair, &patient);
+}
+
+/* Each request ends once, before the queue is gone. */
+int test_destroy_in_flight(void)
+{
+	struct tally tally;
+	struct pair pair;
+	int err;
+
+	tally_init(&tally);
+	err = open_stuck(&pair) ?: fill(&pair, &tally) ?:
+	      EXPECT(atomic_read(&tally.ended), 0);
+	pair_close(&pair);
+	return err ?: EXPECT(atomic_read(&tally.ended), DEPTH) ?:
+	       EXPECT(atomic_read(&tally.flushed), DEPTH);
+}
+
+/* The handle of the device goes first; its queues and regions still work. */
+int test_close_order(void)
+{
+	const struct mlx5_ulp_queue_attr attr = { .depth = DEPTH };
+	struct tally tally;
+	struct pair pair;
+	int err;
+
+	tally_init(&tally);
+	err = pair_open(&pair, DEPTH * PIECE, &attr) ?: pair_connect(&pair);
+	if (!err) {
+		mlx5_ulp_close(pair.src);
+		mlx5_ulp_close(pair.dst);
+		pair.src = NULL;
+		pair.dst = NULL;
+		err = fill(&pair, &tally) ?:
+		      EXPECT(mlx5_ulp_queue_drain(pair.sender), 0) ?:
+		      EXPECT(atomic_read(&tally.done), DEPTH) ?:
+		      pair_compare(&pair, 0, DEPTH * PIECE);
+	}
+	pair_close(&pair);
+	return err;
+}
+
+/* What stays, with work in flight, until the module is unloaded. */
+static struct {
+	struct pair pair;
+	struct tally tally;
+	struct mlx5_ulp_device *watch;
+	int notices;
+	bool open;
+} stay;
+
+static void removal(void *context)
+{
+	/* Everything still works, nothing has ended by itself. */
+	pr_info("stay: the device goes, %d of %d have ended\n",
+		atomic_read(&stay.tally.ended), DEPTH);
+	stay.notices++;
+}
+
+/*
+ * Leaves requests in flight and the module loaded. Now the device may go, or
+ * the module: see test_stay_end().
+ */
+int test_stay(void)
+{
+	const struct mlx5_ulp_open_attr attr = { .removal = removal };
+	int err;
+
+	tally_init(&stay.tally);
+	err = open_stuck(&stay.pair);
+	if (err)
+		return err;
+	err = fill(&stay.pair, &stay.tally);
+	if (!err) {
+		stay.watch = mlx5_ulp_open(test_src, &attr);
+		if (IS_ERR(stay.watch)) {
+			err = FAIL("cannot open a second time: %ld", PTR_ERR(stay.watch));
+			stay.watch = NULL;
+		}
+	}
+	if (err)
+		pair_close(&stay.pair);
+	stay.open = !err;
+	return err;
+}
+
+/* Gives everything back and says how it ended. */
+void test_stay_end(void)
+{
+	struct mlx5_ulp_sge sge;
+	struct mlx5_ulp_write write;
+	int late;
+
+	if (!stay.open)
+		return;
+	sge = (struct mlx5_ulp_sge) { .length = PIECE };
+	write = (struct mlx5_ulp_write) { .sge = &sge, .num_sge = 1 };
+	late = mlx5_ulp_post_write(stay.pair.sender, &write);
+	pair_close(&stay.pair);
+	mlx5_ulp_close(stay.watch);
+	pr_info("stay: ended %d flushed %d notices %d late post %d\n",
+		atomic_read(&stay.tally.ended), atomic_read(&stay.tally.flushed),
+		stay.notices, late);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ *	insmod mlx5_ulp_test.ko src=mlx5_0 dst=mlx5_1 test=full
+ *
+ * runs one test while it loads. It stays loaded if the test has passed, and
+ * else refuses to load; the log says why.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/string.h>
+
+#include "test.h"
+
+char *test_src = "mlx5_0";
+module_param_named(src, test_src, charp, 0444);
+MODULE_PARM_DESC(src, "RDMA device that writes");
+
+char *test_dst = "mlx5_1";
+module_param_named(dst, test_dst, charp, 0444);
+MODULE_PARM_DESC(dst, "RDMA device that is written to");
+
+static char *test = "";
+module_param(test, charp, 0444);
+MODULE_PARM_DESC(test, "name of the test");
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} tests[] = {
+	{ "full", test_full },
+	{ "wrap", test_wrap },
+	{ "posters", test_posters },
+	{ "queues", test_queues },
+	{ "shapes", test_shapes },
+	{ "unsignaled", test_unsignaled },
+	{ "from_completion", test_from_completion },
+	{ "bad_rkey", test_bad_rkey },
+	{ "bad_bounds", test_bad_bounds },
+	{ "bad_right", test_bad_right },
+	{ "bad_domain", test_bad_domain },
+	{ "bad_lkey", test_bad_lkey },
+	{ "silent_before_error", test_silent_before_error },
+	{ "refusals", test_refusals },
+	{ "destroy_in_flight", test_destroy_in_flight },
+	{ "close_order", test_close_order },
+	{ "stay", test_stay },
+};
+
+static int __init mlx5_ulp_test_init(void)
+{
+	int i, err;
+
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		if (strcmp(test, tests[i].name))
+			continue;
+		err = tests[i].run();
+		pr_info("%s: %s (%d)\n", test, err ? "not ok" : "ok", err);
+		return err;
+	}
+	pr_info("there is no test '%s'\n", test);
+	return -EINVAL;
+}
+
+static void __exit mlx5_ulp_test_exit(void)
+{
+	test_stay_end();
+}
+
+module_init(mlx5_ulp_test_init);
+module_exit(mlx5_ulp_test_exit);
+MODULE_DESCRIPTION("Tests of the interface of mlx5_ulp");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of the interface of <mlx5_ulp.h>, each a function that returns 0 when
+ * all is as it should be.
+ */
+#ifndef MLX5_ULP_TEST_H
+#define MLX5_ULP_TEST_H
+
+#include <linux/atomic.h>
+#include <linux/printk.h>
+#include <mlx5_ulp.h>
+
+extern char *test_src;
+extern char *test_dst;
+
+/* Says why a test failed, and makes it fail. */
+#define FAIL(fmt, ...) ({ pr_info("failed: " fmt "\n", ##__VA_ARGS__); -EPROTO; })
+
+/* Fails unless two numbers are equal. */
+#define EXPECT(is, should) ({						\
+	long long __is = (is), __should = (should);			\
+	__is == __should ? 0 :						\
+		FAIL("%s is %lld, should be %lld (%s:%d)", #is, __is,	\
+		     __should, __func__, __LINE__);			\
+})
+
+/*
+ * Two queues, one on each device, with registered memory at both ends: what the
+ * first writes arrives at the second.
+ */
+struct pair {
+	struct mlx5_ulp_device *src, *dst;
+	struct mlx5_ulp_region *from, *to;
+	u8 *from_memory, *to_memory;
+	size_t bytes;
+	struct mlx5_ulp_queue *sender, *receiver;
+};
+
+int pair_open(struct pair *pair, size_t bytes, const struct mlx5_ulp_queue_attr *attr);
+int pair_connect_sender(struct pair *pair, const struct mlx5_ulp_connect_attr *attr);
+int pair_connect_receiver(struct pair *pair);
+int pair_connect(struct pair *pair);
+void pair_close(struct pair *pair);
+struct mlx5_ulp_sge pair_sge(const struct pair *pair, size_t offset, u32 length);
+u64 pair_remote(const struct pair *pair, size_t offset);
+int pair_compare(const struct pair *pair, size_t offset, size_t length);
+
+/* Counts how requests end. One of these may be in flight many times. */
+struct tally {
+	struct mlx5_ulp_request request;
+	atomic_t ended, done, failed, flushed;
+	int first_status;
+	u8 first_syndrome;
+};
+
+void tally_init(struct tally *tally);
+/* Waits until @count requests have ended; 0, or -ETIMEDOUT after @seconds. */
+int tally_wait(struct tally *tally, int count, int seconds);
+
+/* Posts, and tries again while the queue is full. From process context. */
+int post_patiently(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_write *writes,
+		   unsigned int count);
+
+/* load.c */
+int test_full(void);
+int test_wrap(void);
+int test_posters(void);
+int test_queues(void);
+int test_shapes(void);
+int test_unsignaled(void);
+int test_from_completion(void);
+
+/* errors.c */
+int test_bad_rkey(void);
+int test_bad_bounds(void);
+int test_bad_right(void);
+int test_bad_domain(void);
+int test_bad_lkey(void);
+int test_silent_before_error(void);
+int test_refusals(void);
+
+/* lifetime.c */
+int test_destroy_in_flight(void);
+int test_close_order(void);
+int test_stay(void);
+void test_stay_end(void);
+
+#endif /* MLX5_ULP_TEST_H */
