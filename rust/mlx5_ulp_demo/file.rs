@@ -1,87 +1,91 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A file in kernel memory, and checksums.
+//! Files in kernel memory, and checksums.
 
-use core::{
-    ops::Deref,
-    ptr::NonNull, //
-};
+use crate::ulp_bindings::sha256;
 use kernel::{
-    ffi::c_void,
+    bindings,
+    error::from_err_ptr,
+    ffi::c_int,
+    fs::file,
     prelude::*, //
 };
 
-use crate::ulp_bindings as bindings;
-
 /// Largest file.
 const MAX_BYTES: usize = 1 << 30;
+/// Bytes of one read.
+const CHUNK: usize = 1 << 20;
+/// To read, of any size.
+const OPEN_FLAGS: c_int = (file::flags::O_RDONLY | file::flags::O_LARGEFILE) as c_int;
 
-/// The contents of a file.
+/// An open file, closed when dropped.
 ///
 /// # Invariants
 ///
-/// `memory` is an allocation of vmalloc with at least `len` bytes, which are read.
-pub(crate) struct Contents {
-    memory: NonNull<u8>,
-    len: usize,
-}
+/// `0` is an open file.
+struct File(*mut bindings::file);
 
-// SAFETY: Memory that it owns.
-unsafe impl Send for Contents {}
-// SAFETY: As above; it is not changed.
-unsafe impl Sync for Contents {}
+impl File {
+    fn open(path: &CStr) -> Result<Self> {
+        // SAFETY: The path is a string.
+        let file = from_err_ptr(unsafe { bindings::filp_open(path.as_char_ptr(), OPEN_FLAGS, 0) })?;
+        // INVARIANT: Just opened.
+        Ok(Self(file))
+    }
 
-impl Contents {
-    /// Reads a whole file. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if it is empty or not a regular file, `EFBIG` above 1 GiB, those of opening and reading.
-    pub(crate) fn read(path: &CStr) -> Result<Self> {
-        let mut memory: *mut c_void = core::ptr::null_mut();
-        let mut size = 0;
-        // SAFETY: The path is a string, the other places are valid; with a null buffer the function
-        // allocates one.
+    /// Reads at most `room.len()` bytes at `position`, and returns how many; 0 at the end.
+    fn read(&self, room: &mut [u8], position: i64) -> Result<usize> {
+        let mut position = position;
+        // SAFETY: By the type invariant the file is open; the bytes may be written.
         let len = unsafe {
-            bindings::kernel_read_file_from_path(
-                path.as_char_ptr(),
-                0,
-                &mut memory,
-                MAX_BYTES,
-                &mut size,
-                bindings::kernel_read_file_id_READING_UNKNOWN,
+            bindings::kernel_read(
+                self.0,
+                room.as_mut_ptr().cast(),
+                room.len(),
+                &mut position,
             )
         };
-        if len < 0 {
-            return Err(Error::from_errno(len as i32));
-        }
-        let memory = NonNull::new(memory.cast()).ok_or(EINVAL)?;
-        // INVARIANT: The function allocated it with vmalloc and read `len` bytes.
-        let contents = Self {
-            memory,
-            len: len as usize,
-        };
-        if len == 0 {
-            return Err(EINVAL);
-        }
-        Ok(contents)
+        usize::try_from(len).map_err(|_| Error::from_errno(len as c_int))
     }
 }
 
-impl Deref for Contents {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: By the type invariant.
-        unsafe { core::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Contents {
+impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant it came from vmalloc; nobody uses it after.
-        unsafe { bindings::vfree(self.memory.as_ptr().cast()) };
+        // SAFETY: By the type invariant the file is open; nobody uses it after.
+        unsafe { bindings::filp_close(self.0, core::ptr::null_mut()) };
     }
+}
+
+/// Reads a whole file. Sleeps.
+///
+/// # Errors
+///
+/// `EINVAL` if it is empty, `EFBIG` above 1 GiB, `ENOMEM`, those of opening and reading.
+pub(crate) fn read(path: &CStr) -> Result<KVVec<u8>> {
+    let file = File::open(path)?;
+    let mut contents = KVVec::new();
+    let mut len = 0;
+    loop {
+        if len + CHUNK > contents.len() {
+            // Twice as much each time, so that little is copied.
+            let room = (2 * contents.len()).max(CHUNK);
+            contents.resize(room, 0, GFP_KERNEL)?;
+        }
+        let room = contents.get_mut(len..).ok_or(EIO)?;
+        let got = file.read(room, len as i64)?;
+        if got == 0 {
+            break;
+        }
+        len += got;
+        if len > MAX_BYTES {
+            return Err(EFBIG);
+        }
+    }
+    if len == 0 {
+        return Err(EINVAL);
+    }
+    contents.truncate(len);
+    Ok(contents)
 }
 
 /// A SHA-256 checksum, shown as hexadecimal digits.
@@ -93,7 +97,7 @@ impl Sha256 {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut sum = [0; 32];
         // SAFETY: The bytes are readable, and the place for the sum has the size that it needs.
-        unsafe { bindings::sha256(bytes.as_ptr(), bytes.len(), sum.as_mut_ptr()) };
+        unsafe { sha256(bytes.as_ptr(), bytes.len(), sum.as_mut_ptr()) };
         Self(sum)
     }
 }

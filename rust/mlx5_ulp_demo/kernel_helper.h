@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What the demo needs of the kernel beyond the kernel crate. */
 #include <crypto/sha2.h>
-#include <linux/kernel_read_file.h>
-#include <linux/vmalloc.h>
 #include <mlx5_ulp.h>

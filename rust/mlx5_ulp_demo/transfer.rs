@@ -4,7 +4,7 @@
 
 use crate::{
     file::{
-        Contents,
+        self,
         Sha256, //
     },
     options::Options,
@@ -143,7 +143,7 @@ impl Done for Transfer {
 ///
 /// Those of the file, of the devices, and of the WRITEs.
 pub(crate) fn run(options: &Options) -> Result<Report> {
-    let contents = Contents::read(&options.file)?;
+    let contents = file::read(&options.file)?;
     let bytes = contents.len();
     let sent = Sha256::of(&contents);
 
