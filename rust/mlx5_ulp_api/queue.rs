@@ -72,8 +72,8 @@ impl Queue {
             context: null_mut(),
         };
         // SAFETY: The handle is open, the attributes are valid.
-        let handle =
-            from_err_ptr(unsafe { bindings::mlx5_ulp_queue_create(device.as_ptr(), &attr) })?;
+        let handle = unsafe { bindings::mlx5_ulp_queue_create(device.as_ptr(), &attr) };
+        let handle = from_err_ptr(handle)?;
         // INVARIANT: Just created, and destroyed by `drop` only.
         Ok(Self {
             handle: NonNull::new(handle).ok_or(ENOMEM)?,
@@ -139,8 +139,8 @@ impl Queue {
         };
         // SAFETY: By the type invariant the queue exists. The request keeps itself alive until it is
         // told. `Flags` has no way to say that addresses are to be read by the CPU.
-        let result =
-            to_result(unsafe { bindings::mlx5_ulp_post_write(self.handle.as_ptr(), &write) });
+        let status = unsafe { bindings::mlx5_ulp_post_write(self.handle.as_ptr(), &write) };
+        let result = to_result(status);
         if result.is_err() {
             // SAFETY: Nothing was posted, so no completion gives the reference back.
             drop(unsafe { Request::<T>::from_raw(raw) });

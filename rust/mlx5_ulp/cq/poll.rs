@@ -159,13 +159,13 @@ impl SendQueue {
     /// Softirqs must be off: consumers are called.
     pub(crate) fn poll(&self, _turn: &Turn<'_>, ring: &CqCore, budget: u32) -> u32 {
         let mut consumer = self.completing.consumer.load(Relaxed);
-        let mut taken = 0;
+        let mut taken = 0u32;
         while taken < budget {
             let Some(entry) = look(ring, consumer) else {
                 break;
             };
             consumer = consumer.wrapping_add(1);
-            taken += 1;
+            taken = taken.wrapping_add(1);
             // Before any callback: what it posts may complete at once, into the entry just taken.
             self.completing.consumer.store(consumer, Relaxed);
             ring.set_consumer(consumer);
@@ -207,7 +207,7 @@ impl SendQueue {
     #[inline(always)]
     fn complete(&self, end: u32, outcome: Outcome) {
         let completion = outcome.completion(self.context());
-        let mut count = 0;
+        let mut count = 0u64;
         loop {
             let request = self.credit.retired();
             if request == end {
@@ -216,7 +216,7 @@ impl SendQueue {
             let cookie = self.requests.cookie(request);
             // The credit comes back first, so that the callback can post.
             self.credit.retire();
-            count += 1;
+            count = count.wrapping_add(1);
             // SAFETY: `completed_by` or the caller have it that the request is in flight; it has just
             // been retired, and what is retired is never delivered again.
             unsafe { deliver(cookie, &completion) };

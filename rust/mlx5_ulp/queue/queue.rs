@@ -305,7 +305,7 @@ impl Queue {
                 return Err(ENODEV);
             }
             fsleep(Delta::from_micros(pause));
-            pause = (pause * 2).min(1000);
+            pause = pause.saturating_mul(2).min(1000);
         }
         if self.send.state() == State::Gone {
             return Err(ENODEV);

@@ -46,7 +46,7 @@ impl Ring {
     /// Number of basic blocks.
     #[inline(always)]
     pub const fn blocks(self) -> u32 {
-        self.mask + 1
+        self.mask.wrapping_add(1)
     }
 
     /// Base 2 logarithm of the number of basic blocks.

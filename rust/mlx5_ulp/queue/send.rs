@@ -503,7 +503,7 @@ impl SendQueue {
                     addr: range.addr,
                 };
                 poster.slots.store(block, segment, data.encode());
-                segment += 1;
+                segment = segment.wrapping_add(1);
                 total = total.saturating_add(range.length);
             }
             return Ok((segment as u8, total));
@@ -528,18 +528,18 @@ impl SendQueue {
                 if let Some(place) = buffer.get_mut(filled) {
                     *place = byte;
                 }
-                filled += 1;
+                filled = filled.wrapping_add(1);
                 if filled == DS {
                     poster.slots.store(block, segment, buffer);
                     buffer = [0; DS];
                     filled = 0;
-                    segment += 1;
+                    segment = segment.wrapping_add(1);
                 }
             }
         }
         if filled != 0 {
             poster.slots.store(block, segment, buffer);
-            segment += 1;
+            segment = segment.wrapping_add(1);
         }
         Ok((segment as u8, total))
     }
@@ -660,7 +660,7 @@ impl Cursor {
     #[inline(always)]
     fn signal(&mut self, request_flags: u32, depth: u32) -> Signal {
         if request_flags & flags::UNSIGNALED != 0 && self.unsignaled < depth / 2 {
-            self.unsignaled += 1;
+            self.unsignaled = self.unsignaled.wrapping_add(1);
             return Signal::OnError;
         }
         self.unsignaled = 0;

@@ -66,12 +66,14 @@ pub enum Signal {
 /// What must have finished before a WQE starts (`fm_ce_se`, bits 7:5; `MLX5_FENCE_MODE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
+// The hardware's names.
+#[allow(clippy::enum_variant_names)]
 pub enum Fence {
     /// Nothing.
     None = 0,
     /// Earlier local invalidations and registrations.
     InitiatorSmall = 1,
-    /// Earlier READs and atomics: the fence of verbs.
+    /// Earlier READs and atomics: the fence of verbs (`MLX5_FENCE_MODE_FENCE`).
     Fence = 2,
     /// All earlier operations.
     StrongOrdering = 3,
