@@ -7,7 +7,7 @@ use crate::buffer::QueueBuffer;
 use crate::caps::{LOG_MAX_QP_SIZE, LOG_MAX_RA};
 use crate::hca::Hca;
 use crate::ifc;
-use crate::qp::context::{Attributes, Context, ReceiveKind};
+use crate::qp::context::{Attributes, Context, ReceiveKind, Service};
 use crate::qp::receive::ReceiveRing;
 use crate::qp::ring::SendRing;
 use crate::qp::state::{self, State, Transition};
@@ -103,8 +103,10 @@ fn rings(
 
 /// Objects that a queue pair with these attributes uses.
 fn uses(attributes: &Attributes, has_send: bool) -> Uses {
+    // The driver's own queue pair for UMR is created before it has a domain.
+    let homeless = attributes.service == Service::RegUmr && attributes.pd == 0;
     Uses {
-        pd: Some(attributes.pd),
+        pd: (!homeless).then_some(attributes.pd),
         send_cq: has_send.then_some(attributes.send_cq),
         receive_cq: (attributes.receive != ReceiveKind::None).then_some(attributes.receive_cq),
         srq: match attributes.receive {

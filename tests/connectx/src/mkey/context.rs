@@ -11,6 +11,9 @@ pub const CONTEXT_LEN: usize = crate::size!(mlx5_ifc_mkc_bits);
 /// Bytes of a translation entry unit, in which commands and UMR count.
 pub const OCTWORD: usize = 16;
 
+/// Units that UMR writes at a time.
+const UMR_GROUP: usize = 4;
+
 /// How an address in the key becomes a guest address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -132,11 +135,12 @@ impl Mkey {
     }
 
     /// Number of translation entries (units of 16 bytes) that the key has room for.
+    ///
+    /// The device keeps them in whole groups of 64 bytes, in which UMR writes (`MLX5_UMR_FLEX_ALIGNMENT`): a driver
+    /// asks for fewer than it then writes.
     pub fn room(&self) -> usize {
-        ifc::get(
-            &self.context,
-            field!(mlx5_ifc_mkc_bits, translations_octword_size),
-        ) as usize
+        let field = field!(mlx5_ifc_mkc_bits, translations_octword_size);
+        (ifc::get(&self.context, field) as usize).next_multiple_of(UMR_GROUP)
     }
 
     /// Writes translation entries from unit `first` on; a last unit that is cut short is filled with zeros.
