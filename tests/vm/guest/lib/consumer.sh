@@ -11,7 +11,7 @@ network() {
 	for device in mlx5_0 mlx5_1; do
 		netdev=$(ls "/sys/class/infiniband/$device/device/net")
 		ip link set "$netdev" up
-		ip addr add "10.7.$n.1/16" dev "$netdev"
+		ip addr replace "10.7.$n.1/16" dev "$netdev"
 		n=$((n + 1))
 	done
 	for device in mlx5_0 mlx5_1; do

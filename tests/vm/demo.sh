@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# In the guest: the demo. Moves this kernel's image from one function to the other, and
+# leaves in /results what the module and the software ConnectX say about that.
+#
+# functions: pf,vf
+# timeout: 120
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+file=/kernels/$KERNEL_SERIES/vmlinuz
+run=/sys/kernel/debug/mlx5_ulp_demo/run
+
+# Nothing but the demo is to use the send queues while we count.
+sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+load mlx5_ulp_demo
+
+connectx-ctl '{"cmd":"counters"}' > "$RESULTS/before.json"
+echo "src=mlx5_0 dst=mlx5_1 file=$file size=65536 depth=32" > $run || {
+	tr '\n' ' ' < $run
+	exit 1
+}
+connectx-ctl '{"cmd":"counters"}' > "$RESULTS/after.json"
+cat $run > "$RESULTS/run"
+
+rmmod mlx5_ulp_demo mlx5_ulp
