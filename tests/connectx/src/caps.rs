@@ -343,7 +343,9 @@ impl Caps {
     /// Whether operands of atomics in memory are in host order (`atomic_req_8B_endianness_mode`).
     pub fn atomics_in_host_order(&self) -> bool {
         let field = field!(mlx5_ifc_atomic_caps_bits, atomic_req_8B_endianness_mode);
-        self.caps.get(2).is_some_and(|[_, current]| ifc::flag(current, field))
+        self.caps
+            .get(2)
+            .is_some_and(|[_, current]| ifc::flag(current, field))
     }
 }
 
@@ -369,7 +371,11 @@ mod tests {
     fn the_driver_may_lower_what_is_settable() {
         let mut caps = Caps::new(1);
         let mut wanted = current(&caps, CapType::General);
-        ifc::set(&mut wanted, field!(mlx5_ifc_cmd_hca_cap_bits, log_max_qp), 12);
+        ifc::set(
+            &mut wanted,
+            field!(mlx5_ifc_cmd_hca_cap_bits, log_max_qp),
+            12,
+        );
         caps.set(0, &wanted).unwrap();
         assert_eq!(current(&caps, CapType::General), wanted);
     }
@@ -379,7 +385,10 @@ mod tests {
         let mut caps = Caps::new(1);
         let before = current(&caps, CapType::General);
         for (field, value) in [
-            (field!(mlx5_ifc_cmd_hca_cap_bits, log_max_qp), LOG_MAX_QP + 1),
+            (
+                field!(mlx5_ifc_cmd_hca_cap_bits, log_max_qp),
+                LOG_MAX_QP + 1,
+            ),
             (field!(mlx5_ifc_cmd_hca_cap_bits, pg), 1),
         ] {
             let mut wanted = before.clone();
@@ -395,7 +404,8 @@ mod tests {
     fn setting_the_endianness_of_atomics_keeps_the_rest() {
         let mut caps = Caps::new(1);
         let operations = field!(mlx5_ifc_atomic_caps_bits, atomic_operations);
-        caps.set((CapType::Atomic as u32) << 1, &[0; CAP_SIZE]).unwrap();
+        caps.set((CapType::Atomic as u32) << 1, &[0; CAP_SIZE])
+            .unwrap();
         assert!(!caps.atomics_in_host_order());
         assert_eq!(ifc::get(&current(&caps, CapType::Atomic), operations), 0xf);
     }

@@ -53,7 +53,9 @@ pub struct Args {
 }
 
 fn mac(text: &str) -> Option<Mac> {
-    let mut bytes = text.split(':').map(|part| u8::from_str_radix(part, 16).ok());
+    let mut bytes = text
+        .split(':')
+        .map(|part| u8::from_str_radix(part, 16).ok());
     let mut mac = [0; 6];
     for byte in &mut mac {
         *byte = bytes.next()??;
@@ -150,7 +152,10 @@ mod tests {
         let [a, b] = &args.functions[..] else {
             panic!("{args:?}");
         };
-        assert_eq!((a.config.name(), b.config.name()), ("pf0".into(), "vf1".into()));
+        assert_eq!(
+            (a.config.name(), b.config.name()),
+            ("pf0".into(), "vf1".into())
+        );
         assert_eq!(a.config.mac, [2, 0, 0, 0, 0, 0xa]);
         assert_eq!((a.config.scramble, b.config.scramble), (Some(7), Some(8)));
         assert!(a.config.pages.canary);
@@ -163,8 +168,14 @@ mod tests {
             (vec![], "no --function given"),
             (vec!["--function", "pf"], "socket=PATH is missing"),
             (vec!["--function", "nic,socket=x"], "neither pf nor vf"),
-            (vec!["--function", "pf,socket=x,mac=01:00:00:00:00:00"], "no unicast MAC"),
-            (vec!["--function", "pf,socket=x,color=red"], "unknown setting color=red"),
+            (
+                vec!["--function", "pf,socket=x,mac=01:00:00:00:00:00"],
+                "no unicast MAC",
+            ),
+            (
+                vec!["--function", "pf,socket=x,color=red"],
+                "unknown setting color=red",
+            ),
             (vec!["--frobnicate"], "--frobnicate"),
         ] {
             let error = Args::parse(args).unwrap_err();

@@ -8,7 +8,7 @@
 //! | request | answer |
 //! |---|---|
 //! | `{"cmd":"counters"}` | `functions`: per function the counters, `qps`: those of each QP |
-//! | `{"cmd":"objects"}` | `functions`: per function `live` objects per kind, `pages` held, canary pages `damaged`, objects `leaked` at the last teardown |
+//! | `{"cmd":"objects"}` | `functions`: per function `live` objects per kind, `pages` held, canary pages `damaged`, objects `leaked` at teardowns so far |
 //! | `{"cmd":"events","function":"pf0","queue":256,"limit":100}` | `events`: the latest events as text lines, oldest first; function, queue and limit may be left out |
 //! | `{"cmd":"reset-counters"}` | counters of all functions start from zero |
 //! | `{"cmd":"reset-events"}` | event logs of all functions are emptied |
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 use crate::counters;
 use crate::fabric::Fabric;
@@ -52,15 +52,20 @@ fn counters(hca: &Hca) -> Value {
     value
 }
 
+fn counts(counts: impl IntoIterator<Item = (&'static str, usize)>) -> Value {
+    let pairs = counts.into_iter();
+    Value::Object(
+        pairs
+            .map(|(kind, count)| (kind.to_string(), json!(count)))
+            .collect(),
+    )
+}
+
 /// Objects of a function.
 fn objects(hca: &Hca) -> Value {
-    let map = |objects: &[(&str, usize)]| -> Map<String, Value> {
-        let pairs = objects.iter();
-        pairs.map(|(kind, count)| (kind.to_string(), json!(count))).collect()
-    };
     json!({
-        "live": map(&hca.objects()),
-        "leaked": map(hca.leaked()),
+        "live": counts(hca.objects()),
+        "leaked": counts(hca.leaked()),
         "pages": hca.pages.count(),
         "damaged": hca.pages.damaged,
     })
@@ -69,7 +74,9 @@ fn objects(hca: &Hca) -> Value {
 /// `f` of each function, by name.
 fn per_function(fabric: &Fabric, f: impl Fn(&Hca) -> Value) -> Value {
     let functions = fabric.functions().iter();
-    functions.map(|function| (function.name.clone(), f(&function.hca()))).collect()
+    functions
+        .map(|function| (function.name.clone(), f(&function.hca())))
+        .collect()
 }
 
 /// Everything about all functions: what is written at exit.
@@ -158,22 +165,24 @@ fn serve(fabric: &Fabric, stream: UnixStream) -> Result<()> {
 pub fn start(path: &Path, fabric: Arc<Fabric>) -> Result<()> {
     crate::vfio::remove_stale_socket(path)?;
     let listener = UnixListener::bind(path)?;
-    std::thread::Builder::new().name("control".into()).spawn(move || {
-        for stream in listener.incoming() {
-            let fabric = Arc::clone(&fabric);
-            let client = stream.and_then(|stream| {
-                let name = "control client".into();
-                std::thread::Builder::new().name(name).spawn(move || {
-                    if let Err(error) = serve(&fabric, stream) {
-                        log::info!("control client: {error}");
-                    }
-                })
-            });
-            if let Err(error) = client {
-                log::warn!("control socket: {error}");
+    std::thread::Builder::new()
+        .name("control".into())
+        .spawn(move || {
+            for stream in listener.incoming() {
+                let fabric = Arc::clone(&fabric);
+                let client = stream.and_then(|stream| {
+                    let name = "control client".into();
+                    std::thread::Builder::new().name(name).spawn(move || {
+                        if let Err(error) = serve(&fabric, stream) {
+                            log::info!("control client: {error}");
+                        }
+                    })
+                });
+                if let Err(error) = client {
+                    log::warn!("control socket: {error}");
+                }
             }
-        }
-    })?;
+        })?;
     Ok(())
 }
 
@@ -191,17 +200,32 @@ mod tests {
     #[test]
     fn every_request_has_an_answer() {
         let fabric = fabric();
-        for cmd in ["counters", "objects", "reset-counters", "reset-events", "events"] {
+        for cmd in [
+            "counters",
+            "objects",
+            "reset-counters",
+            "reset-events",
+            "events",
+        ] {
             let value = answer(&fabric, &format!("{{\"cmd\":\"{cmd}\"}}"));
             assert_eq!(value["ok"], true, "{cmd}: {value}");
         }
-        assert_eq!(answer(&fabric, "{\"cmd\":\"objects\"}")["functions"]["vf1"]["live"]["qp"], 0);
+        assert_eq!(
+            answer(&fabric, "{\"cmd\":\"objects\"}")["functions"]["vf1"]["live"]["qp"],
+            0
+        );
     }
 
     #[test]
     fn nonsense_is_refused() {
         let fabric = fabric();
-        for line in ["", "{", "{}", "{\"cmd\":\"x\"}", "{\"cmd\":\"objects\",\"x\":1}"] {
+        for line in [
+            "",
+            "{",
+            "{}",
+            "{\"cmd\":\"x\"}",
+            "{\"cmd\":\"objects\",\"x\":1}",
+        ] {
             assert_eq!(answer(&fabric, line)["ok"], false, "{line}");
         }
         let line = "{\"cmd\":\"events\",\"function\":\"pf7\"}";

@@ -204,8 +204,14 @@ impl Eq {
         let mut context = self.config.context;
         let mut set = |field, value| ifc::set(&mut context, field, value);
         // EQ state and status: mlx5 PRM, "EQ context": 0x9 armed, 0xa fired; 0xa write failure.
-        set(field!(mlx5_ifc_eqc_bits, st), if self.armed { 0x9 } else { 0xa });
-        set(field!(mlx5_ifc_eqc_bits, status), if self.failed { 0xa } else { 0 });
+        set(
+            field!(mlx5_ifc_eqc_bits, st),
+            if self.armed { 0x9 } else { 0xa },
+        );
+        set(
+            field!(mlx5_ifc_eqc_bits, status),
+            if self.failed { 0xa } else { 0 },
+        );
         set(field!(mlx5_ifc_eqc_bits, consumer_counter), self.consumer);
         set(field!(mlx5_ifc_eqc_bits, producer_counter), self.producer);
         context
@@ -251,7 +257,9 @@ impl EventQueues {
 
     /// Whether some EQ takes command completions.
     pub fn takes_commands(&self) -> bool {
-        self.table.iter().any(|(_, eq)| eq.subscribes(event_type::COMMAND))
+        self.table
+            .iter()
+            .any(|(_, eq)| eq.subscribes(event_type::COMMAND))
     }
 
     /// A consumer index doorbell: `word` as written to offset 0x40 (arm) or 0x48 of a UAR page.
@@ -290,7 +298,9 @@ mod tests {
 
     fn entry(io: &mut Io, index: u64) -> [u8; 64] {
         let mut eqe = [0; 64];
-        io.memory.read(Kind::Eqe, 0x1000 + index * 64, &mut eqe).unwrap();
+        io.memory
+            .read(Kind::Eqe, 0x1000 + index * 64, &mut eqe)
+            .unwrap();
         eqe
     }
 

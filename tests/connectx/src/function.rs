@@ -105,7 +105,10 @@ impl Function {
         let mut inbox = lock(&self.inbox);
         while idle && inbox.frames.is_empty() && !inbox.kicked {
             let Some(deadline) = deadline else {
-                inbox = self.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+                inbox = self
+                    .bell
+                    .wait(inbox)
+                    .unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             let left = deadline.saturating_sub(self.now());

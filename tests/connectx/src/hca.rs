@@ -2,6 +2,8 @@
 
 //! The state of one function.
 
+use std::collections::BTreeMap;
+
 use crate::caps::{self, Caps};
 use crate::config::FunctionConfig;
 use crate::cq::{self, Cqs};
@@ -132,8 +134,8 @@ pub struct Hca {
     pub net: Net,
     /// Doorbells that may be the start of a BlueFlame write.
     pub(crate) held: HeldDoorbells,
-    /// Objects that were alive at the last teardown.
-    leaked: Vec<(&'static str, usize)>,
+    /// Objects that were alive at teardowns, summed up.
+    leaked: BTreeMap<&'static str, usize>,
 }
 
 impl Hca {
@@ -162,7 +164,7 @@ impl Hca {
             qps: Qps::default(),
             net: Net::default(),
             held: HeldDoorbells::default(),
-            leaked: Vec::new(),
+            leaked: BTreeMap::new(),
             config,
         }
     }
@@ -221,9 +223,9 @@ impl Hca {
         objects
     }
 
-    /// Objects that were alive when the driver last tore the function down.
-    pub fn leaked(&self) -> &[(&'static str, usize)] {
-        &self.leaked
+    /// Objects that were alive when the driver tore the function down, over all times it did.
+    pub fn leaked(&self) -> impl Iterator<Item = (&'static str, usize)> + '_ {
+        self.leaked.iter().map(|(kind, count)| (*kind, *count))
     }
 
     /// Remembers and logs what is alive.
@@ -231,9 +233,9 @@ impl Hca {
         if self.state != State::Initialized {
             return;
         }
-        self.leaked = self.objects();
-        self.leaked.retain(|(_, count)| *count != 0);
-        for (kind, count) in &self.leaked {
+        let alive = self.objects().into_iter().filter(|(_, count)| *count != 0);
+        for (kind, count) in alive {
+            *self.leaked.entry(kind).or_default() += count;
             log::warn!("{}: {when} with {count} {kind} alive", self.config.name());
         }
     }
@@ -302,7 +304,10 @@ impl Hca {
     /// them leave through one thread and in order.
     pub fn take_signals(&mut self) -> (u64, Vec<GidChange>) {
         let output = &mut self.io.output;
-        (std::mem::take(&mut output.vectors), std::mem::take(&mut output.gids))
+        (
+            std::mem::take(&mut output.vectors),
+            std::mem::take(&mut output.gids),
+        )
     }
 
     /// Starts counting from zero.

@@ -69,7 +69,10 @@ fn spawn(name: String, f: impl FnOnce() + Send + 'static) -> Result<(), String> 
 fn run(args: &Args) -> Result<(), String> {
     start_log(args)?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|e| e.to_string())?;
-    let functions = args.functions.iter().map(|f| Arc::new(Function::new(f.config.clone())));
+    let functions = args
+        .functions
+        .iter()
+        .map(|f| Arc::new(Function::new(f.config.clone())));
     let fabric = Arc::new(Fabric::new(functions.collect()));
 
     for (args, function) in args.functions.iter().zip(fabric.functions()) {
@@ -82,7 +85,9 @@ fn run(args: &Args) -> Result<(), String> {
         let device = device.map_err(|e| format!("{}: {e}", args.socket.display()))?;
         spawn(format!("{} vfio", function.name), move || device.serve())?;
         let (function, fabric) = (Arc::clone(function), Arc::clone(&fabric));
-        spawn(format!("{} worker", function.name), move || worker::run(function, fabric))?;
+        spawn(format!("{} worker", function.name), move || {
+            worker::run(function, fabric)
+        })?;
     }
     if let Some(path) = &args.control {
         let started = control::start(path, Arc::clone(&fabric));

@@ -80,7 +80,11 @@ impl Pages {
         }
         if self.request.canary {
             for page in &new {
-                if io.memory.write(Kind::FirmwarePage, *page, &pattern(*page)).is_err() {
+                if io
+                    .memory
+                    .write(Kind::FirmwarePage, *page, &pattern(*page))
+                    .is_err()
+                {
                     return bad_param("page cannot be written");
                 }
             }
@@ -145,7 +149,10 @@ mod tests {
         let (mut pages, mut io) = setup();
         assert_eq!(pages.wanted(Phase::Boot), 2);
         pages.give(&mut io, &[0x1000, 0x2000]).unwrap();
-        assert_eq!((pages.wanted(Phase::Boot), pages.wanted(Phase::Init)), (0, 3));
+        assert_eq!(
+            (pages.wanted(Phase::Boot), pages.wanted(Phase::Init)),
+            (0, 3)
+        );
         assert_eq!(pages.take(&mut io, 1), [0x1000]);
         assert_eq!(pages.take(&mut io, 768), [0x2000]);
         assert!(pages.take(&mut io, 768).is_empty());

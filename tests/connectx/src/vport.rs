@@ -85,7 +85,10 @@ impl RoceAddresses {
 
     /// The entry with a GID, for any version of the protocol.
     pub fn find(&self, gid: &Gid) -> Option<&RoceAddress> {
-        self.entries.iter().flatten().find(|entry| entry.gid == *gid)
+        self.entries
+            .iter()
+            .flatten()
+            .find(|entry| entry.gid == *gid)
     }
 
     /// Sets or clears an entry, and tells the switch. False if there is no such index.
@@ -132,13 +135,26 @@ impl NicVport {
         let guid = guid(config.mac);
         let mut set = |field, value| ifc::set64(&mut context, field, value);
         // The first bytes of a frame, up to the Ethernet header, must be inline in the WQE.
-        set(field!(mlx5_ifc_nic_vport_context_bits, min_wqe_inline_mode), 1);
-        set(field!(mlx5_ifc_nic_vport_context_bits, mtu), DEFAULT_MTU.into());
-        set(field!(mlx5_ifc_nic_vport_context_bits, system_image_guid), guid);
+        set(
+            field!(mlx5_ifc_nic_vport_context_bits, min_wqe_inline_mode),
+            1,
+        );
+        set(
+            field!(mlx5_ifc_nic_vport_context_bits, mtu),
+            DEFAULT_MTU.into(),
+        );
+        set(
+            field!(mlx5_ifc_nic_vport_context_bits, system_image_guid),
+            guid,
+        );
         set(field!(mlx5_ifc_nic_vport_context_bits, port_guid), guid);
         set(field!(mlx5_ifc_nic_vport_context_bits, node_guid), guid);
         let permanent = field!(mlx5_ifc_nic_vport_context_bits, permanent_address);
-        for (to, from) in context.iter_mut().skip(permanent.byte_offset() + 2).zip(config.mac) {
+        for (to, from) in context
+            .iter_mut()
+            .skip(permanent.byte_offset() + 2)
+            .zip(config.mac)
+        {
             *to = from;
         }
         Self {

@@ -68,13 +68,17 @@ fn create_eq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
 fn destroy_eq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let eqn = input.get(field!(mlx5_ifc_destroy_eq_in_bits, eq_number));
     let context = hca.eqs.table.remove(eqn)?.context();
-    hca.uars.release(ifc::get(&context, field!(mlx5_ifc_eqc_bits, uar_page)));
+    hca.uars
+        .release(ifc::get(&context, field!(mlx5_ifc_eqc_bits, uar_page)));
     Ok(())
 }
 
 fn query_eq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let eqn = input.get(field!(mlx5_ifc_query_eq_in_bits, eq_number));
     let context = hca.eqs.table.find(eqn)?.context();
-    out.put_at(field!(mlx5_ifc_query_eq_out_bits, eq_context_entry), &context);
+    out.put_at(
+        field!(mlx5_ifc_query_eq_out_bits, eq_context_entry),
+        &context,
+    );
     Ok(())
 }

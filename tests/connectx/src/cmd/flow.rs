@@ -37,7 +37,13 @@ pub(super) const COMMANDS: &[Command] = &[
         0x10,
         create_table
     ),
-    command!(0x931, "DESTROY_FLOW_TABLE", mlx5_ifc_destroy_flow_table_in_bits, 8, destroy_table),
+    command!(
+        0x931,
+        "DESTROY_FLOW_TABLE",
+        mlx5_ifc_destroy_flow_table_in_bits,
+        8,
+        destroy_table
+    ),
     command!(
         0x933,
         "CREATE_FLOW_GROUP",
@@ -45,10 +51,34 @@ pub(super) const COMMANDS: &[Command] = &[
         0x10,
         create_group
     ),
-    command!(0x934, "DESTROY_FLOW_GROUP", mlx5_ifc_destroy_flow_group_in_bits, 8, destroy_group),
-    command!(0x936, "SET_FLOW_TABLE_ENTRY", mlx5_ifc_set_fte_in_bits, 8, set_entry),
-    command!(0x938, "DELETE_FLOW_TABLE_ENTRY", mlx5_ifc_delete_fte_in_bits, 8, delete_entry),
-    command!(0x93c, "MODIFY_FLOW_TABLE", mlx5_ifc_modify_flow_table_in_bits, 8, modify_table),
+    command!(
+        0x934,
+        "DESTROY_FLOW_GROUP",
+        mlx5_ifc_destroy_flow_group_in_bits,
+        8,
+        destroy_group
+    ),
+    command!(
+        0x936,
+        "SET_FLOW_TABLE_ENTRY",
+        mlx5_ifc_set_fte_in_bits,
+        8,
+        set_entry
+    ),
+    command!(
+        0x938,
+        "DELETE_FLOW_TABLE_ENTRY",
+        mlx5_ifc_delete_fte_in_bits,
+        8,
+        delete_entry
+    ),
+    command!(
+        0x93c,
+        "MODIFY_FLOW_TABLE",
+        mlx5_ifc_modify_flow_table_in_bits,
+        8,
+        modify_table
+    ),
 ];
 
 /// The table type of the receive side, the only one there is (`FS_FT_NIC_RX`).
@@ -100,7 +130,10 @@ fn miss(hca: &Hca, input: Input<'_>, context: Field) -> CmdResult<Option<u32>> {
 
 fn create_table(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     check_side!(input, mlx5_ifc_create_flow_table_in_bits);
-    let log_size = field!(mlx5_ifc_create_flow_table_in_bits, flow_table_context.log_size);
+    let log_size = field!(
+        mlx5_ifc_create_flow_table_in_bits,
+        flow_table_context.log_size
+    );
     let log_size = input.get(log_size);
     if log_size > LOG_MAX_SIZE {
         return Err(CmdError::new(Status::BadSize, "flow table is too large"));
@@ -113,9 +146,18 @@ fn create_table(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResu
     };
     let id = hca.net.steering.tables.insert(table)?;
     let mut set = |field, value| out.set(field, value);
-    set(field!(mlx5_ifc_create_flow_table_out_bits, icm_address_63_40), 0);
-    set(field!(mlx5_ifc_create_flow_table_out_bits, icm_address_39_32), 0);
-    set(field!(mlx5_ifc_create_flow_table_out_bits, icm_address_31_0), 0);
+    set(
+        field!(mlx5_ifc_create_flow_table_out_bits, icm_address_63_40),
+        0,
+    );
+    set(
+        field!(mlx5_ifc_create_flow_table_out_bits, icm_address_39_32),
+        0,
+    );
+    set(
+        field!(mlx5_ifc_create_flow_table_out_bits, icm_address_31_0),
+        0,
+    );
     set(field!(mlx5_ifc_create_flow_table_out_bits, table_id), id);
     Ok(())
 }
@@ -164,7 +206,10 @@ fn create_group(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResu
     let last = input.get(field!(mlx5_ifc_create_flow_group_in_bits, end_flow_index));
     let log_size = hca.net.steering.tables.find(table)?.log_size;
     if first > last || last >> log_size != 0 {
-        return Err(CmdError::new(Status::BadIndex, "flow group outside of its table"));
+        return Err(CmdError::new(
+            Status::BadIndex,
+            "flow group outside of its table",
+        ));
     }
     let groups = hca.net.steering.groups.iter();
     let overlap = groups
@@ -202,11 +247,17 @@ fn destinations(hca: &Hca, input: Input<'_>) -> CmdResult<Vec<Destination>> {
     let list = input.tail(field!(mlx5_ifc_set_fte_in_bits, flow_context.destination));
     let size = size!(mlx5_ifc_dest_format_struct_bits);
     if list.len() / size < count {
-        return Err(CmdError::new(Status::BadInputLen, "destination list is too short"));
+        return Err(CmdError::new(
+            Status::BadInputLen,
+            "destination list is too short",
+        ));
     }
     let mut destinations = Vec::with_capacity(count);
     for raw in list.chunks_exact(size).take(count) {
-        let id = ifc::get(raw, field!(mlx5_ifc_dest_format_struct_bits, destination_id));
+        let id = ifc::get(
+            raw,
+            field!(mlx5_ifc_dest_format_struct_bits, destination_id),
+        );
         let kind = field!(mlx5_ifc_dest_format_struct_bits, destination_type);
         destinations.push(match ifc::get(raw, kind) {
             DEST_FLOW_TABLE => {
@@ -232,8 +283,19 @@ fn set_entry(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
         1 => true,
         _ => return bad_param("unknown operation on a flow table entry"),
     };
-    if hca.net.steering.tables.find(table)?.entries.contains_key(&index) != modify {
-        return Err(CmdError::new(Status::BadIndex, "flow table entry is in use, or is not"));
+    if hca
+        .net
+        .steering
+        .tables
+        .find(table)?
+        .entries
+        .contains_key(&index)
+        != modify
+    {
+        return Err(CmdError::new(
+            Status::BadIndex,
+            "flow table entry is in use, or is not",
+        ));
     }
     let action = input.get(field!(mlx5_ifc_set_fte_in_bits, flow_context.action));
     if action & !ACTIONS != 0 {
@@ -259,7 +321,13 @@ fn delete_entry(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult
     check_side!(input, mlx5_ifc_delete_fte_in_bits);
     let table = input.get(field!(mlx5_ifc_delete_fte_in_bits, table_id));
     let index = input.get(field!(mlx5_ifc_delete_fte_in_bits, flow_index));
-    let entry = hca.net.steering.tables.find_mut(table)?.entries.remove(&index);
+    let entry = hca
+        .net
+        .steering
+        .tables
+        .find_mut(table)?
+        .entries
+        .remove(&index);
     let entry = entry.ok_or(CmdError::new(Status::BadIndex, "no such flow table entry"))?;
     release(hca, &entry);
     Ok(())

@@ -116,7 +116,10 @@ fn enable_hca(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
 fn disable_hca(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     own_function(input.get(field!(mlx5_ifc_disable_hca_in_bits, function_id)))?;
     if hca.state == State::Initialized {
-        return Err(CmdError::new(Status::BadSysState, "function is not torn down"));
+        return Err(CmdError::new(
+            Status::BadSysState,
+            "function is not torn down",
+        ));
     }
     hca.report_leaks("DISABLE_HCA");
     hca.state = State::Disabled;
@@ -125,7 +128,10 @@ fn disable_hca(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult 
 
 fn init_hca(hca: &mut Hca, _: Input<'_>, _: &mut OutputBox) -> CmdResult {
     if hca.state != State::Enabled {
-        return Err(CmdError::new(Status::BadSysState, "function is initialized"));
+        return Err(CmdError::new(
+            Status::BadSysState,
+            "function is initialized",
+        ));
     }
     hca.state = State::Initialized;
     Ok(())
@@ -141,7 +147,10 @@ fn teardown_hca(hca: &mut Hca, _: Input<'_>, _: &mut OutputBox) -> CmdResult {
 fn query_issi(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
     out.set(field!(mlx5_ifc_query_issi_out_bits, current_issi), hca.issi);
     // Only revision 1 and, implied, 0.
-    out.set(field!(mlx5_ifc_query_issi_out_bits, supported_issi_dw0), 1 << 1);
+    out.set(
+        field!(mlx5_ifc_query_issi_out_bits, supported_issi_dw0),
+        1 << 1,
+    );
     Ok(())
 }
 
@@ -167,7 +176,10 @@ fn set_hca_cap(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult 
         return bad_param("another function");
     }
     if hca.state == State::Initialized {
-        return Err(CmdError::new(Status::BadSysState, "function is initialized"));
+        return Err(CmdError::new(
+            Status::BadSysState,
+            "function is initialized",
+        ));
     }
     let wanted = input.0.get(0x10..0x10 + caps::CAP_SIZE).unwrap_or(&[]);
     hca.caps.set(op_mod(input), wanted)
@@ -191,9 +203,15 @@ fn query_pages(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResul
         3 => Phase::Regular,
         _ => return bad_param("unknown phase"),
     };
-    out.set(field!(mlx5_ifc_query_pages_out_bits, embedded_cpu_function), 0);
+    out.set(
+        field!(mlx5_ifc_query_pages_out_bits, embedded_cpu_function),
+        0,
+    );
     out.set(field!(mlx5_ifc_query_pages_out_bits, function_id), 0);
-    out.set(field!(mlx5_ifc_query_pages_out_bits, num_pages), hca.pages.wanted(phase));
+    out.set(
+        field!(mlx5_ifc_query_pages_out_bits, num_pages),
+        hca.pages.wanted(phase),
+    );
     Ok(())
 }
 
@@ -208,7 +226,10 @@ fn manage_pages(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResu
             let pages = input.tail_u64(field!(mlx5_ifc_manage_pages_in_bits, pas));
             match pages.get(..entries) {
                 Some(pages) => hca.pages.give(&mut hca.io, pages),
-                None => Err(CmdError::new(Status::BadInputLen, "fewer pages than announced")),
+                None => Err(CmdError::new(
+                    Status::BadInputLen,
+                    "fewer pages than announced",
+                )),
             }
         }
         2 => {
@@ -229,11 +250,23 @@ fn manage_pages(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResu
 
 fn query_special_contexts(_: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let mut set = |field, value| out.set(field, value);
-    set(field!(mlx5_ifc_query_special_contexts_out_bits, dump_fill_mkey), mkey::DUMP_FILL_MKEY);
-    set(field!(mlx5_ifc_query_special_contexts_out_bits, resd_lkey), mkey::RESERVED_LKEY);
-    set(field!(mlx5_ifc_query_special_contexts_out_bits, null_mkey), mkey::NULL_MKEY);
     set(
-        field!(mlx5_ifc_query_special_contexts_out_bits, terminate_scatter_list_mkey),
+        field!(mlx5_ifc_query_special_contexts_out_bits, dump_fill_mkey),
+        mkey::DUMP_FILL_MKEY,
+    );
+    set(
+        field!(mlx5_ifc_query_special_contexts_out_bits, resd_lkey),
+        mkey::RESERVED_LKEY,
+    );
+    set(
+        field!(mlx5_ifc_query_special_contexts_out_bits, null_mkey),
+        mkey::NULL_MKEY,
+    );
+    set(
+        field!(
+            mlx5_ifc_query_special_contexts_out_bits,
+            terminate_scatter_list_mkey
+        ),
         mkey::RESERVED_LKEY,
     );
     Ok(())

@@ -60,10 +60,13 @@ const COMMANDS: &[&[Command]] = &[
     flow::COMMANDS,
 ];
 
+/// All commands that the device knows.
+pub fn all() -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().flat_map(|commands| commands.iter())
+}
+
 fn find(opcode: u16) -> CmdResult<&'static Command> {
-    COMMANDS
-        .iter()
-        .flat_map(|commands| commands.iter())
+    all()
         .find(|command| command.opcode == opcode)
         .ok_or(CmdError::new(Status::BadOp, "unknown opcode"))
 }

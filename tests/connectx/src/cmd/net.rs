@@ -26,22 +26,106 @@ macro_rules! command {
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    command!(0x900, "CREATE_TIR", mlx5_ifc_create_tir_in_bits, 0x10, create_tir),
-    command!(0x901, "MODIFY_TIR", mlx5_ifc_modify_tir_in_bits, 8, modify_tir),
-    command!(0x902, "DESTROY_TIR", mlx5_ifc_destroy_tir_in_bits, 8, destroy_tir),
-    command!(0x904, "CREATE_SQ", mlx5_ifc_create_sq_in_bits, 0x10, create_sq),
+    command!(
+        0x900,
+        "CREATE_TIR",
+        mlx5_ifc_create_tir_in_bits,
+        0x10,
+        create_tir
+    ),
+    command!(
+        0x901,
+        "MODIFY_TIR",
+        mlx5_ifc_modify_tir_in_bits,
+        8,
+        modify_tir
+    ),
+    command!(
+        0x902,
+        "DESTROY_TIR",
+        mlx5_ifc_destroy_tir_in_bits,
+        8,
+        destroy_tir
+    ),
+    command!(
+        0x904,
+        "CREATE_SQ",
+        mlx5_ifc_create_sq_in_bits,
+        0x10,
+        create_sq
+    ),
     command!(0x905, "MODIFY_SQ", mlx5_ifc_modify_sq_in_bits, 8, modify_sq),
-    command!(0x906, "DESTROY_SQ", mlx5_ifc_destroy_sq_in_bits, 8, destroy_sq),
-    command!(0x907, "QUERY_SQ", mlx5_ifc_query_sq_in_bits, 0x110, query_sq),
-    command!(0x908, "CREATE_RQ", mlx5_ifc_create_rq_in_bits, 0x10, create_rq),
+    command!(
+        0x906,
+        "DESTROY_SQ",
+        mlx5_ifc_destroy_sq_in_bits,
+        8,
+        destroy_sq
+    ),
+    command!(
+        0x907,
+        "QUERY_SQ",
+        mlx5_ifc_query_sq_in_bits,
+        0x110,
+        query_sq
+    ),
+    command!(
+        0x908,
+        "CREATE_RQ",
+        mlx5_ifc_create_rq_in_bits,
+        0x10,
+        create_rq
+    ),
     command!(0x909, "MODIFY_RQ", mlx5_ifc_modify_rq_in_bits, 8, modify_rq),
-    command!(0x90a, "DESTROY_RQ", mlx5_ifc_destroy_rq_in_bits, 8, destroy_rq),
-    command!(0x90b, "QUERY_RQ", mlx5_ifc_query_rq_in_bits, 0x110, query_rq),
-    command!(0x912, "CREATE_TIS", mlx5_ifc_create_tis_in_bits, 0x10, create_tis),
-    command!(0x914, "DESTROY_TIS", mlx5_ifc_destroy_tis_in_bits, 8, destroy_tis),
-    command!(0x916, "CREATE_RQT", mlx5_ifc_create_rqt_in_bits, 0x10, create_rqt),
-    command!(0x917, "MODIFY_RQT", mlx5_ifc_modify_rqt_in_bits, 8, modify_rqt),
-    command!(0x918, "DESTROY_RQT", mlx5_ifc_destroy_rqt_in_bits, 8, destroy_rqt),
+    command!(
+        0x90a,
+        "DESTROY_RQ",
+        mlx5_ifc_destroy_rq_in_bits,
+        8,
+        destroy_rq
+    ),
+    command!(
+        0x90b,
+        "QUERY_RQ",
+        mlx5_ifc_query_rq_in_bits,
+        0x110,
+        query_rq
+    ),
+    command!(
+        0x912,
+        "CREATE_TIS",
+        mlx5_ifc_create_tis_in_bits,
+        0x10,
+        create_tis
+    ),
+    command!(
+        0x914,
+        "DESTROY_TIS",
+        mlx5_ifc_destroy_tis_in_bits,
+        8,
+        destroy_tis
+    ),
+    command!(
+        0x916,
+        "CREATE_RQT",
+        mlx5_ifc_create_rqt_in_bits,
+        0x10,
+        create_rqt
+    ),
+    command!(
+        0x917,
+        "MODIFY_RQT",
+        mlx5_ifc_modify_rqt_in_bits,
+        8,
+        modify_rqt
+    ),
+    command!(
+        0x918,
+        "DESTROY_RQT",
+        mlx5_ifc_destroy_rqt_in_bits,
+        8,
+        destroy_rqt
+    ),
 ];
 
 /// The `wq` structure with its page list: the end of CREATE_SQ and CREATE_RQ.
@@ -90,7 +174,10 @@ fn create_sq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
 /// Moves a queue on. The driver names the state that it believes the queue to be in.
 fn next_state(current: State, believed: u32, wanted: u32) -> CmdResult<State> {
     if State::from_number(believed) != Some(current) {
-        return Err(CmdError::new(Status::BadResState, "queue is in another state"));
+        return Err(CmdError::new(
+            Status::BadResState,
+            "queue is in another state",
+        ));
     }
     match (current, State::from_number(wanted)) {
         (State::Reset, Some(State::Ready | State::Reset))
@@ -288,8 +375,11 @@ fn rqt_list(hca: &Hca, input: Input<'_>, context: Field) -> CmdResult<Vec<u32>> 
         return Err(CmdError::new(Status::BadInputLen, "RQ list is too short"));
     }
     let rq_num = field!(mlx5_ifc_rq_num_bits, rq_num);
-    let rqs: Vec<u32> =
-        list.chunks_exact(RQT_ENTRY).take(size).map(|entry| ifc::get(entry, rq_num)).collect();
+    let rqs: Vec<u32> = list
+        .chunks_exact(RQT_ENTRY)
+        .take(size)
+        .map(|entry| ifc::get(entry, rq_num))
+        .collect();
     for rqn in &rqs {
         hca.net.rqs.find(*rqn)?;
     }

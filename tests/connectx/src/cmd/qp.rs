@@ -88,14 +88,14 @@ fn rings(
         let log_stride = get(field!(mlx5_ifc_qpc_bits, log_rq_stride)) + 4;
         ReceiveRing::new(log_rq as u8, 1 << log_stride)
     });
-    let receive_len = receive.as_ref().map_or(0, ReceiveRing::len);
+    let receive_len = receive.as_ref().map_or(0, ReceiveRing::bytes);
     let send = (get(field!(mlx5_ifc_qpc_bits, no_sq)) == 0)
         .then(|| SendRing::new(log_sq as u8, receive_len));
     let buffer = QueueBuffer::new(
         QueueBuffer::page_list(pages),
         get(field!(mlx5_ifc_qpc_bits, log_page_size)),
         u64::from(get(field!(mlx5_ifc_qpc_bits, page_offset))) * 64,
-        receive_len + send.as_ref().map_or(0, SendRing::len),
+        receive_len + send.as_ref().map_or(0, SendRing::bytes),
     )
     .map_err(|_| CmdError::new(Status::BadInputLen, "pages do not hold the queues"))?;
     Ok((buffer, send, receive))

@@ -50,7 +50,12 @@ struct Entry {
 
 impl Entry {
     fn parse(raw: &[u8; 64]) -> Self {
-        let word = |at: usize| raw.iter().skip(at).take(4).fold(0, |v, b| v << 8 | u32::from(*b));
+        let word = |at: usize| {
+            raw.iter()
+                .skip(at)
+                .take(4)
+                .fold(0, |v, b| v << 8 | u32::from(*b))
+        };
         let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
         let mut input = [0; INLINE];
         input.copy_from_slice(&raw[16..32]);
@@ -79,7 +84,12 @@ fn read_block(hca: &mut Hca, addr: u64) -> Result<([u8; BLOCK_DATA], Block), Dma
     hca.io.memory.read(Kind::Command, addr, &mut raw)?;
     let mut data = [0; BLOCK_DATA];
     data.copy_from_slice(&raw[..BLOCK_DATA]);
-    let word = |at: usize| raw.iter().skip(at).take(4).fold(0, |v, b| v << 8 | u32::from(*b));
+    let word = |at: usize| {
+        raw.iter()
+            .skip(at)
+            .take(4)
+            .fold(0, |v, b| v << 8 | u32::from(*b))
+    };
     let block = Block {
         next: u64::from(word(0x230)) << 32 | u64::from(word(0x234)),
         number: word(0x238),
@@ -135,22 +145,43 @@ fn deliver(hca: &mut Hca, entry_addr: u64, entry: &Entry) -> Result<(), Delivery
     }
     let mut input = entry.input[..entry.in_len.min(INLINE)].to_vec();
     let rest = entry.in_len.saturating_sub(INLINE);
-    walk(hca, entry.in_ptr, rest, entry.token, Delivery::InPtrAlignErr, |_, _, data| {
-        input.extend_from_slice(data);
-        Ok(())
-    })?;
+    walk(
+        hca,
+        entry.in_ptr,
+        rest,
+        entry.token,
+        Delivery::InPtrAlignErr,
+        |_, _, data| {
+            input.extend_from_slice(data);
+            Ok(())
+        },
+    )?;
     // Nothing is executed unless the output chain is in order.
     let rest = entry.out_len.saturating_sub(INLINE);
     let out_ptr_err = Delivery::OutPtrAlignErr;
-    walk(hca, entry.out_ptr, rest, entry.token, out_ptr_err, |_, _, _| Ok(()))?;
+    walk(
+        hca,
+        entry.out_ptr,
+        rest,
+        entry.token,
+        out_ptr_err,
+        |_, _, _| Ok(()),
+    )?;
 
     let output = execute(hca, &input, entry.out_len);
     let (inline, chained) = output.split_at(output.len().min(INLINE));
     let mut blocks = chained.chunks(BLOCK_DATA);
-    walk(hca, entry.out_ptr, rest, entry.token, out_ptr_err, |hca, addr, _| {
-        let data = blocks.next().unwrap_or(&[]);
-        hca.io.memory.write(Kind::Command, addr, data)
-    })?;
+    walk(
+        hca,
+        entry.out_ptr,
+        rest,
+        entry.token,
+        out_ptr_err,
+        |hca, addr, _| {
+            let data = blocks.next().unwrap_or(&[]);
+            hca.io.memory.write(Kind::Command, addr, data)
+        },
+    )?;
     let written = hca.io.memory.write(Kind::Command, entry_addr + 32, inline);
     written.map_err(|_| Delivery::BadDescriptor)
 }
@@ -168,18 +199,28 @@ fn run_slot(hca: &mut Hca, slot: u32) -> bool {
     }
     let entry = Entry::parse(&raw);
     if !entry.hardware_owned {
-        log::warn!("{}: doorbell for slot {slot}, which the driver owns", hca.name());
+        log::warn!(
+            "{}: doorbell for slot {slot}, which the driver owns",
+            hca.name()
+        );
         return false;
     }
     let status = match deliver(hca, addr, &entry) {
         Ok(()) => 0,
         Err(delivery) => {
-            log::error!("{}: command in slot {slot} not delivered: {delivery:?}", hca.name());
+            log::error!(
+                "{}: command in slot {slot} not delivered: {delivery:?}",
+                hca.name()
+            );
             (delivery as u8) << 1
         }
     };
     // Delivery status and, last of all, the ownership bit back to software.
-    if let Err(error) = hca.io.memory.write_entry(Kind::Command, addr + 63, &[status]) {
+    if let Err(error) = hca
+        .io
+        .memory
+        .write_entry(Kind::Command, addr + 63, &[status])
+    {
         log::error!("{}: command queue: {error}", hca.name());
     }
     true
@@ -191,7 +232,101 @@ pub fn doorbell(hca: &mut Hca, vector: u32) {
         // The EQ that a command creates does not hear of that command.
         let announce = hca.eqs.takes_commands();
         if run_slot(hca, slot) && announce {
-            hca.eqs.asynchronous(&mut hca.io, AsyncEvent::Command(1 << slot));
+            hca.eqs
+                .asynchronous(&mut hca.io, AsyncEvent::Command(1 << slot));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caps;
+    use crate::config::Kind as FunctionKind;
+    use crate::driver::{command, Driver, FREE};
+
+    /// Where the driver keeps its queue.
+    const QUEUE: u64 = 0x1000;
+
+    fn ring(driver: &mut Driver, entry: &[u8; 64]) -> u8 {
+        driver.write(QUEUE, entry);
+        driver
+            .hca
+            .mmio_write(0, crate::iseg::CMD_DBELL, &1u32.to_be_bytes());
+        driver.read::<64>(QUEUE)[63]
+    }
+
+    fn entry(in_len: u32, in_ptr: u64, out_len: u32, out_ptr: u64) -> [u8; 64] {
+        let mut entry = [0; 64];
+        entry[0] = PCI_CMD_XPORT;
+        entry[4..8].copy_from_slice(&in_len.to_be_bytes());
+        entry[8..16].copy_from_slice(&in_ptr.to_be_bytes());
+        entry[16..18].copy_from_slice(&0x10au16.to_be_bytes());
+        entry[48..56].copy_from_slice(&out_ptr.to_be_bytes());
+        entry[56..60].copy_from_slice(&out_len.to_be_bytes());
+        entry[60] = 9;
+        entry[63] = 1;
+        entry
+    }
+
+    #[test]
+    fn long_input_and_output_go_through_mailboxes() {
+        let mut driver = Driver::new(FunctionKind::Pf);
+        driver.execute(&command(0x104, 0, 12), 12);
+        let caps = driver.execute(&command(0x100, 1, 16), 16 + caps::CAP_SIZE);
+        assert_eq!(caps[0], 0);
+        let mut set = command(0x109, 0, 16);
+        set.extend_from_slice(&caps[16..]);
+        assert_eq!(driver.execute(&set, 16)[0], 0);
+        // The last byte counts, too.
+        *set.last_mut().unwrap() ^= 1;
+        assert_eq!(
+            driver.execute(&set, 16)[0],
+            super::super::Status::BadParam as u8
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_delivered_says_why() {
+        let mut driver = Driver::new(FunctionKind::Pf);
+        let mut block = [0; BLOCK];
+        block[0x23d] = 9;
+        driver.write(FREE, &block);
+        block[0x23b] = 1;
+        driver.write(FREE + 0x400, &block);
+        for (entry, delivery) in [
+            (entry(7, 0, 16, 0), Delivery::InLengthErr),
+            (entry(u32::MAX, 0, 16, 0), Delivery::InLengthErr),
+            (entry(16, 0, 0, 0), Delivery::OutLengthErr),
+            (entry(17, FREE + 8, 16, 0), Delivery::InPtrAlignErr),
+            (entry(16, 0, 17, FREE + 512), Delivery::OutPtrAlignErr),
+            (entry(17, 0, 16, 0), Delivery::TokenErr),
+            (entry(17, FREE + 0x400, 16, 0), Delivery::BadBlockNumber),
+            // The chain ends before the message does.
+            (entry(16 + 513, FREE, 16, 0), Delivery::TokenErr),
+            (entry(17, 1 << 40, 16, 0), Delivery::BadDescriptor),
+        ] {
+            assert_eq!(
+                ring(&mut driver, &entry),
+                (delivery as u8) << 1,
+                "{delivery:?}"
+            );
+        }
+        let mut alien = entry(16, 0, 16, 0);
+        alien[0] = 6;
+        assert_eq!(
+            ring(&mut driver, &alien),
+            (Delivery::BadDescriptor as u8) << 1
+        );
+        assert_eq!(driver.hca.io.counters.commands, 0);
+    }
+
+    #[test]
+    fn an_entry_of_the_drivers_is_left_alone() {
+        let mut driver = Driver::new(FunctionKind::Pf);
+        let mut mine = entry(16, 0, 16, 0);
+        mine[63] = 0xa0;
+        assert_eq!(ring(&mut driver, &mine), 0xa0);
+        assert_eq!(driver.hca.io.counters.commands, 0);
     }
 }

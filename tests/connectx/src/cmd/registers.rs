@@ -79,7 +79,11 @@ fn pmtu(hca: &mut Hca, reg: &mut [u8], write: bool) -> CmdResult {
     }
     ifc::set(reg, field!(mlx5_ifc_pmtu_reg_bits, max_mtu), MAX_PORT_MTU);
     ifc::set(reg, admin, hca.port.mtu.into());
-    ifc::set(reg, field!(mlx5_ifc_pmtu_reg_bits, oper_mtu), hca.port.mtu.into());
+    ifc::set(
+        reg,
+        field!(mlx5_ifc_pmtu_reg_bits, oper_mtu),
+        hca.port.mtu.into(),
+    );
     Ok(())
 }
 
@@ -91,7 +95,10 @@ fn ptys(reg: &mut [u8], write: bool) -> CmdResult {
     }
     let mut set = |field, value| ifc::set(reg, field, value);
     set(field!(mlx5_ifc_ptys_reg_bits, proto_mask), PROTO_ETHERNET);
-    set(field!(mlx5_ifc_ptys_reg_bits, eth_proto_capability), SUPPORTED_LINK_MODES);
+    set(
+        field!(mlx5_ifc_ptys_reg_bits, eth_proto_capability),
+        SUPPORTED_LINK_MODES,
+    );
     set(admin, SUPPORTED_LINK_MODES);
     set(field!(mlx5_ifc_ptys_reg_bits, eth_proto_oper), LINK_MODE);
     Ok(())

@@ -24,9 +24,19 @@ pub(super) const COMMANDS: &[Command] = &[
     command!(0x800, "ALLOC_PD", mlx5_ifc_alloc_pd_in_bits, alloc_pd),
     command!(0x801, "DEALLOC_PD", mlx5_ifc_dealloc_pd_in_bits, dealloc_pd),
     command!(0x802, "ALLOC_UAR", mlx5_ifc_alloc_uar_in_bits, alloc_uar),
-    command!(0x803, "DEALLOC_UAR", mlx5_ifc_dealloc_uar_in_bits, dealloc_uar),
+    command!(
+        0x803,
+        "DEALLOC_UAR",
+        mlx5_ifc_dealloc_uar_in_bits,
+        dealloc_uar
+    ),
     command!(0x80e, "ALLOC_XRCD", mlx5_ifc_alloc_xrcd_in_bits, alloc_xrcd),
-    command!(0x80f, "DEALLOC_XRCD", mlx5_ifc_dealloc_xrcd_in_bits, dealloc_xrcd),
+    command!(
+        0x80f,
+        "DEALLOC_XRCD",
+        mlx5_ifc_dealloc_xrcd_in_bits,
+        dealloc_xrcd
+    ),
     command!(
         0x816,
         "ALLOC_TRANSPORT_DOMAIN",
@@ -39,7 +49,12 @@ pub(super) const COMMANDS: &[Command] = &[
         mlx5_ifc_dealloc_transport_domain_in_bits,
         dealloc_td
     ),
-    command!(0x771, "ALLOC_Q_COUNTER", mlx5_ifc_alloc_q_counter_in_bits, alloc_q_counter),
+    command!(
+        0x771,
+        "ALLOC_Q_COUNTER",
+        mlx5_ifc_alloc_q_counter_in_bits,
+        alloc_q_counter
+    ),
     command!(
         0x772,
         "DEALLOC_Q_COUNTER",
@@ -61,7 +76,8 @@ fn alloc_pd(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
 }
 
 fn dealloc_pd(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
-    hca.pds.remove(input.get(field!(mlx5_ifc_dealloc_pd_in_bits, pd)))?;
+    hca.pds
+        .remove(input.get(field!(mlx5_ifc_dealloc_pd_in_bits, pd)))?;
     Ok(())
 }
 
@@ -72,23 +88,31 @@ fn alloc_uar(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
 }
 
 fn dealloc_uar(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
-    hca.uars.remove(input.get(field!(mlx5_ifc_dealloc_uar_in_bits, uar)))?;
+    hca.uars
+        .remove(input.get(field!(mlx5_ifc_dealloc_uar_in_bits, uar)))?;
     Ok(())
 }
 
 fn alloc_xrcd(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
-    out.set(field!(mlx5_ifc_alloc_xrcd_out_bits, xrcd), hca.xrcds.insert(Xrcd)?);
+    out.set(
+        field!(mlx5_ifc_alloc_xrcd_out_bits, xrcd),
+        hca.xrcds.insert(Xrcd)?,
+    );
     Ok(())
 }
 
 fn dealloc_xrcd(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
-    hca.xrcds.remove(input.get(field!(mlx5_ifc_dealloc_xrcd_in_bits, xrcd)))?;
+    hca.xrcds
+        .remove(input.get(field!(mlx5_ifc_dealloc_xrcd_in_bits, xrcd)))?;
     Ok(())
 }
 
 fn alloc_td(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let td = hca.transport_domains.insert(TransportDomain)?;
-    out.set(field!(mlx5_ifc_alloc_transport_domain_out_bits, transport_domain), td);
+    out.set(
+        field!(mlx5_ifc_alloc_transport_domain_out_bits, transport_domain),
+        td,
+    );
     Ok(())
 }
 
@@ -100,7 +124,10 @@ fn dealloc_td(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
 
 fn alloc_q_counter(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let set = hca.q_counters.insert(QCounters::default())?;
-    out.set(field!(mlx5_ifc_alloc_q_counter_out_bits, counter_set_id), set);
+    out.set(
+        field!(mlx5_ifc_alloc_q_counter_out_bits, counter_set_id),
+        set,
+    );
     Ok(())
 }
 

@@ -228,8 +228,9 @@ fn create_xrc_srq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdRe
     let field = field!(mlx5_ifc_create_xrc_srq_in_bits, xrc_srq_context_entry);
     let context = input.bytes(field);
     let get = |field| ifc::get(context, field);
-    let record = u64::from(get(field!(mlx5_ifc_xrc_srqc_bits, db_record_addr_h))) << 32
-        | u64::from(get(field!(mlx5_ifc_xrc_srqc_bits, db_record_addr_l))) << 2;
+    let high = get(field!(mlx5_ifc_xrc_srqc_bits, db_record_addr_h));
+    let low = get(field!(mlx5_ifc_xrc_srqc_bits, db_record_addr_l));
+    let record = (u64::from(high) << 32) | (u64::from(low) << 2);
     let common = Common {
         kind: SrqKind::Xrc,
         context: context.to_vec(),

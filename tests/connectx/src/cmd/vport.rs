@@ -84,12 +84,18 @@ fn query_vport_state(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdRes
     out.set(field!(mlx5_ifc_query_vport_state_out_bits, max_tx_speed), 0);
     out.set(field!(mlx5_ifc_query_vport_state_out_bits, admin_state), 1);
     let up = hca.port.link_up();
-    out.set(field!(mlx5_ifc_query_vport_state_out_bits, state), up.into());
+    out.set(
+        field!(mlx5_ifc_query_vport_state_out_bits, state),
+        up.into(),
+    );
     Ok(())
 }
 
 fn query_nic_vport_context(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
-    if input.flag(field!(mlx5_ifc_query_nic_vport_context_in_bits, other_vport)) {
+    if input.flag(field!(
+        mlx5_ifc_query_nic_vport_context_in_bits,
+        other_vport
+    )) {
         return bad_param("another vport");
     }
     let list_type = field!(mlx5_ifc_query_nic_vport_context_in_bits, allowed_list_type);
@@ -117,14 +123,20 @@ fn query_nic_vport_context(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox)
 }
 
 fn modify_nic_vport_context(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
-    if input.flag(field!(mlx5_ifc_modify_nic_vport_context_in_bits, other_vport)) {
+    if input.flag(field!(
+        mlx5_ifc_modify_nic_vport_context_in_bits,
+        other_vport
+    )) {
         return bad_param("another vport");
     }
     let new = field!(mlx5_ifc_modify_nic_vport_context_in_bits, nic_vport_context);
     let new = input.0.get(new.byte_offset()..).unwrap_or(&[]);
     macro_rules! selected {
         ($name:ident) => {
-            input.flag(field!(mlx5_ifc_modify_nic_vport_context_in_bits, field_select.$name))
+            input.flag(field!(
+                mlx5_ifc_modify_nic_vport_context_in_bits,
+                field_select.$name
+            ))
         };
     }
     macro_rules! take {
@@ -150,7 +162,10 @@ fn modify_nic_vport_context(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) 
             mac.copy_from_slice(&entry[2..]);
             mac
         });
-        match ifc::get(new, field!(mlx5_ifc_nic_vport_context_bits, allowed_list_type)) {
+        match ifc::get(
+            new,
+            field!(mlx5_ifc_nic_vport_context_bits, allowed_list_type),
+        ) {
             0 => hca.vport.unicast = list.collect(),
             1 => hca.vport.multicast = list.collect(),
             // VLANs: filtered by the flow tables.
@@ -194,7 +209,10 @@ fn set_roce_address(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdRe
             field!(mlx5_ifc_set_roce_address_in_bits, roce_address.$name)
         };
     }
-    let index = input.get(field!(mlx5_ifc_set_roce_address_in_bits, roce_address_index));
+    let index = input.get(field!(
+        mlx5_ifc_set_roce_address_in_bits,
+        roce_address_index
+    ));
     let gid = input.copy::<16>(address!(source_l3_address));
     let version = match input.get(address!(roce_version)) {
         0 => RoceVersion::V1,
@@ -204,7 +222,9 @@ fn set_roce_address(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdRe
     let mac = u64::from(input.get(address!(source_mac_47_32))) << 32
         | u64::from(input.get(address!(source_mac_31_0)));
     let [_, _, mac @ ..] = mac.to_be_bytes();
-    let vlan = input.flag(address!(vlan_valid)).then(|| input.get(address!(vlan_id)) as u16);
+    let vlan = input
+        .flag(address!(vlan_valid))
+        .then(|| input.get(address!(vlan_id)) as u16);
     // A GID of all zero deletes the entry.
     let entry = (gid != [0; 16]).then_some(RoceAddress {
         gid,
@@ -219,7 +239,10 @@ fn set_roce_address(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdRe
 }
 
 fn query_roce_address(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
-    let index = input.get(field!(mlx5_ifc_query_roce_address_in_bits, roce_address_index));
+    let index = input.get(field!(
+        mlx5_ifc_query_roce_address_in_bits,
+        roce_address_index
+    ));
     if index >= crate::caps::ROCE_ADDRESS_TABLE_SIZE {
         return Err(CmdError::new(Status::BadIndex, "no such RoCE address"));
     }
@@ -232,7 +255,10 @@ fn query_roce_address(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> C
             set(field!(mlx5_ifc_roce_addr_layout_bits, vlan_id), vlan.into());
         }
         let [a, b, c, d, e, f] = entry.mac.map(u32::from);
-        set(field!(mlx5_ifc_roce_addr_layout_bits, source_mac_47_32), a << 8 | b);
+        set(
+            field!(mlx5_ifc_roce_addr_layout_bits, source_mac_47_32),
+            a << 8 | b,
+        );
         set(
             field!(mlx5_ifc_roce_addr_layout_bits, source_mac_31_0),
             c << 24 | d << 16 | e << 8 | f,
@@ -241,9 +267,15 @@ fn query_roce_address(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> C
             RoceVersion::V1 => 0,
             RoceVersion::V2 => 2,
         };
-        set(field!(mlx5_ifc_roce_addr_layout_bits, roce_version), version);
+        set(
+            field!(mlx5_ifc_roce_addr_layout_bits, roce_version),
+            version,
+        );
     }
-    out.put_at(field!(mlx5_ifc_query_roce_address_out_bits, roce_address), &layout);
+    out.put_at(
+        field!(mlx5_ifc_query_roce_address_out_bits, roce_address),
+        &layout,
+    );
     Ok(())
 }
 

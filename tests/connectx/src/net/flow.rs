@@ -149,7 +149,11 @@ fn match_param(headers: &Headers) -> [u8; MATCH_LEN] {
 impl Steering {
     /// Live objects of each kind.
     pub fn objects(&self) -> Vec<(&'static str, usize)> {
-        let entries = self.tables.iter().map(|(_, table)| table.entries.len()).sum();
+        let entries = self
+            .tables
+            .iter()
+            .map(|(_, table)| table.entries.len())
+            .sum();
         vec![
             (self.tables.kind(), self.tables.len()),
             (self.groups.kind(), self.groups.len()),
@@ -169,7 +173,10 @@ impl Steering {
             return bad_param("flow group of another table");
         }
         if !(first..=last).contains(&index) {
-            return Err(CmdError::new(Status::BadIndex, "index outside of the flow group"));
+            return Err(CmdError::new(
+                Status::BadIndex,
+                "index outside of the flow group",
+            ));
         }
         Ok(self.tables.find_mut(table)?.entries.insert(index, entry))
     }
@@ -186,7 +193,10 @@ impl Steering {
             let Some(table) = self.tables.get(table) else {
                 continue;
             };
-            let hit = table.entries.values().find(|entry| self.matches(entry, &param));
+            let hit = table
+                .entries
+                .values()
+                .find(|entry| self.matches(entry, &param));
             match hit {
                 Some(entry) if entry.action & ACTION_DROP != 0 => {}
                 Some(entry) if entry.action & ACTION_FORWARD != 0 => {
@@ -208,7 +218,9 @@ impl Steering {
     fn matches(&self, entry: &Entry, param: &[u8; MATCH_LEN]) -> bool {
         self.groups.get(entry.group).is_some_and(|group| {
             let fields = group.mask.iter().zip(entry.value.iter()).zip(param);
-            fields.into_iter().all(|((mask, value), param)| (value ^ param) & mask == 0)
+            fields
+                .into_iter()
+                .all(|((mask, value), param)| (value ^ param) & mask == 0)
         })
     }
 }
@@ -265,9 +277,12 @@ mod tests {
         let a = [2, 0, 0, 0, 0, 1];
         let b = [6, 0, 0, 0, 0, 1];
         let c = [10, 0, 0, 0, 0, 1];
-        s.set_entry(first, 0, entry(by_mac, a, 4, Destination::Tir(7))).unwrap();
-        s.set_entry(first, 1, entry(by_mac, b, 2, Destination::Tir(7))).unwrap();
-        s.set_entry(last, 0, entry(any, a, 4, Destination::Tir(8))).unwrap();
+        s.set_entry(first, 0, entry(by_mac, a, 4, Destination::Tir(7)))
+            .unwrap();
+        s.set_entry(first, 1, entry(by_mac, b, 2, Destination::Tir(7)))
+            .unwrap();
+        s.set_entry(last, 0, entry(any, a, 4, Destination::Tir(8)))
+            .unwrap();
         assert!(s.steer(&headers(a)).is_empty());
         s.root = Some(first);
         assert_eq!(s.steer(&headers(a)), [7]);
@@ -280,7 +295,8 @@ mod tests {
         let mut s = Steering::default();
         let t = table(&mut s, None);
         let any = group(&mut s, t, false);
-        s.set_entry(t, 0, entry(any, [2; 6], 4, Destination::Table(t))).unwrap();
+        s.set_entry(t, 0, entry(any, [2; 6], 4, Destination::Table(t)))
+            .unwrap();
         s.root = Some(t);
         assert!(s.steer(&headers([2; 6])).is_empty());
     }

@@ -177,7 +177,10 @@ pub fn write_l4_checksum(frame: &mut [u8], ip: &Ip) {
         return;
     }
     put16(frame, at, 0);
-    let check = !sum(frame.get(ip.payload..ip.end).unwrap_or(&[]), pseudo_header(ip));
+    let check = !sum(
+        frame.get(ip.payload..ip.end).unwrap_or(&[]),
+        pseudo_header(ip),
+    );
     // UDP has no checksum of zero; for TCP both stand for the same.
     put16(frame, at, if check == 0 { 0xffff } else { check });
 }
@@ -206,7 +209,10 @@ pub fn segment(frame: &[u8], header: usize, mss: usize) -> Option<Vec<Vec<u8>>> 
     let start = ethertype_at + 2;
     let version = *head.get(start)? >> 4;
     let (tcp, protocol) = match version {
-        4 => (start + usize::from(head.get(start)? & 0xf) * 4, *head.get(start + 9)?),
+        4 => (
+            start + usize::from(head.get(start)? & 0xf) * 4,
+            *head.get(start + 9)?,
+        ),
         6 => (start + 40, *head.get(start + 6)?),
         _ => return None,
     };
@@ -227,7 +233,9 @@ pub fn segment(frame: &[u8], header: usize, mss: usize) -> Option<Vec<Vec<u8>>> 
             put16(&mut segment, start + 4, (total - 40) as u16);
         }
         let sequence = sequence.wrapping_add((i * mss) as u32);
-        segment.get_mut(tcp + 4..tcp + 8)?.copy_from_slice(&sequence.to_be_bytes());
+        segment
+            .get_mut(tcp + 4..tcp + 8)?
+            .copy_from_slice(&sequence.to_be_bytes());
         let flags = segment.get_mut(tcp + 13)?;
         if i + 1 < count {
             // FIN and PSH belong to the last segment.
@@ -252,7 +260,9 @@ mod tests {
         f.extend([0x45, 0]);
         f.extend(((40 + len) as u16).to_be_bytes());
         f.extend([0, 7, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        f.extend([0x1f, 0x90, 0, 80, 0, 0, 0, 100, 0, 0, 0, 0, 0x50, 0x89, 1, 0, 0, 0, 0, 0]);
+        f.extend([
+            0x1f, 0x90, 0, 80, 0, 0, 0, 100, 0, 0, 0, 0, 0x50, 0x89, 1, 0, 0, 0, 0, 0,
+        ]);
         f.extend((0..len).map(|i| i as u8));
         f
     }
@@ -260,7 +270,10 @@ mod tests {
     #[test]
     fn headers_of_a_tcp_frame() {
         let h = Headers::parse(&tcp(4)).unwrap();
-        assert_eq!((h.ethertype, h.vlan, h.ports), (IPV4, None, Some((0x1f90, 80))));
+        assert_eq!(
+            (h.ethertype, h.vlan, h.ports),
+            (IPV4, None, Some((0x1f90, 80)))
+        );
         let ip = h.ip.unwrap();
         assert_eq!((ip.start, ip.payload, ip.end), (14, 34, 58));
         assert_eq!(ip.addresses, Addresses::V4([10, 0, 0, 1], [10, 0, 0, 2]));
@@ -291,16 +304,25 @@ mod tests {
     fn segments_join_to_the_whole() {
         let frame = tcp(2500);
         let segments = segment(&frame, 54, 1000).unwrap();
-        assert_eq!(segments.iter().map(Vec::len).collect::<Vec<_>>(), [1054, 1054, 554]);
+        assert_eq!(
+            segments.iter().map(Vec::len).collect::<Vec<_>>(),
+            [1054, 1054, 554]
+        );
         let payload: Vec<u8> = segments.iter().flat_map(|s| s[54..].to_vec()).collect();
         assert_eq!(payload, frame[54..]);
         for (i, s) in segments.iter().enumerate() {
             let ip = Headers::parse(s).unwrap().ip.unwrap();
             assert_eq!(ip.end, s.len());
             assert_eq!(be16(s, 18).unwrap(), 7 + i as u16);
-            assert_eq!(u32::from_be_bytes(array(s, 38).unwrap()), 100 + 1000 * i as u32);
+            assert_eq!(
+                u32::from_be_bytes(array(s, 38).unwrap()),
+                100 + 1000 * i as u32
+            );
         }
-        assert_eq!([segments[0][47], segments[1][47], segments[2][47]], [0x80, 0x00, 0x09]);
+        assert_eq!(
+            [segments[0][47], segments[1][47], segments[2][47]],
+            [0x80, 0x00, 0x09]
+        );
         assert!(segment(&frame, 50, 1000).is_none());
         assert!(segment(&frame, 54, 0).is_none());
     }

@@ -93,7 +93,8 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) -> bool {
     let Some(sq) = hca.net.sqs.get_mut(doorbell.qpn) else {
         return false;
     };
-    hca.io.event(doorbell.qpn, "Doorbell Write", doorbell.wqe_index.into());
+    hca.io
+        .event(doorbell.qpn, "Doorbell Write", doorbell.wqe_index.into());
     if let Some(wqe) = doorbell.blueflame {
         sq.blueflame(doorbell.wqe_index, wqe);
     }

@@ -85,7 +85,10 @@ pub(super) fn receive(hca: &mut Hca, rqn: u32, hash: Hash, frame: &[u8]) -> bool
     }
     let mut rest = frame;
     let mut pieces: Vec<(u64, &[u8])> = Vec::new();
-    for segment in wqe.chunks_exact(SEGMENT).filter_map(|segment| segment.first_chunk()) {
+    for segment in wqe
+        .chunks_exact(SEGMENT)
+        .filter_map(|segment| segment.first_chunk())
+    {
         let data = Data::decode(segment);
         if rest.is_empty() || (data.lkey == RESERVED_LKEY && data.byte_count == 0) {
             break;
@@ -134,7 +137,9 @@ pub(super) fn receive(hca: &mut Hca, rqn: u32, hash: Hash, frame: &[u8]) -> bool
     let what = Received {
         len: frame.len() as u32,
         hash: (hash.value, hash.kind),
-        check_sum: ip.map_or(0, |ip| frame::sum(frame.get(ip.start..ip.end).unwrap_or(&[]), 0)),
+        check_sum: ip.map_or(0, |ip| {
+            frame::sum(frame.get(ip.start..ip.end).unwrap_or(&[]), 0)
+        }),
         checksums_ok: ip.map_or((false, false), |ip| frame::verify(frame, &ip)),
     };
     let entry = cqe::received(io, rqn, index, &what);

@@ -51,7 +51,10 @@ impl Tir {
         let Some(ip) = headers.ip else {
             return Hash::default();
         };
-        let selected = field!(mlx5_ifc_tirc_bits, rx_hash_field_selector_outer.selected_fields);
+        let selected = field!(
+            mlx5_ifc_tirc_bits,
+            rx_hash_field_selector_outer.selected_fields
+        );
         let selected = self.get(selected);
         let (source, destination, l3) = match &ip.addresses {
             Addresses::V4(s, d) => (s.as_slice(), d.as_slice(), 1),
@@ -76,7 +79,10 @@ impl Tir {
                 l4 = if ip.protocol == TCP { 1 } else { 2 };
             }
         }
-        let key = ifc::bytes(&self.context, field!(mlx5_ifc_tirc_bits, rx_hash_toeplitz_key));
+        let key = ifc::bytes(
+            &self.context,
+            field!(mlx5_ifc_tirc_bits, rx_hash_toeplitz_key),
+        );
         Hash {
             value: toeplitz(key, &input),
             // CQE_RSS_HTYPE_IP and CQE_RSS_HTYPE_L4.

@@ -131,13 +131,17 @@ impl Sq {
         io.event(sqn, "WQE Fetch Start", index.into());
         let mut wqe = vec![0; BLOCK];
         let error = Syndrome::LOCAL_QP_OPERATION;
-        self.wq.read(io, Kind::WqeFetch, index, &mut wqe).map_err(|_| error)?;
+        self.wq
+            .read(io, Kind::WqeFetch, index, &mut wqe)
+            .map_err(|_| error)?;
         let len = wqe_len(&wqe);
         if len > BLOCK {
             wqe.resize(len, 0);
             let rest = wqe.get_mut(BLOCK..).unwrap_or_default();
             let next = index.wrapping_add(1);
-            self.wq.read(io, Kind::WqeFetch, next, rest).map_err(|_| error)?;
+            self.wq
+                .read(io, Kind::WqeFetch, next, rest)
+                .map_err(|_| error)?;
         }
         Ok(wqe)
     }
@@ -193,7 +197,9 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
         execute(hca, sqn, ctrl.head.opcode, wqe)?;
         Ok((ctrl, blocks as u16))
     });
-    let Hca { net, io, cqs, eqs, .. } = hca;
+    let Hca {
+        net, io, cqs, eqs, ..
+    } = hca;
     let Some(sq) = net.sqs.get_mut(sqn) else {
         return Step::Idle;
     };
@@ -228,12 +234,16 @@ fn execute(hca: &mut Hca, sqn: u32, opcode: Opcode, wqe: &[u8]) -> Result<(), Sy
     };
     let word = |at: usize| {
         let bytes = wqe.get(at..at + 2);
-        bytes.map(|b| u16::from(b[0]) << 8 | u16::from(b[1])).ok_or(Syndrome::LOCAL_QP_OPERATION)
+        bytes
+            .map(|b| u16::from(b[0]) << 8 | u16::from(b[1]))
+            .ok_or(Syndrome::LOCAL_QP_OPERATION)
     };
     let cs_flags = *wqe.get(ETH_CS_FLAGS).ok_or(Syndrome::LOCAL_QP_OPERATION)?;
     let mss = usize::from(word(ETH_MSS)? & 0x3fff);
     let inline = usize::from(word(ETH_INLINE_SIZE)? & 0x3ff);
-    let head = wqe.get(ETH_INLINE..ETH_INLINE + inline).ok_or(Syndrome::LOCAL_QP_OPERATION)?;
+    let head = wqe
+        .get(ETH_INLINE..ETH_INLINE + inline)
+        .ok_or(Syndrome::LOCAL_QP_OPERATION)?;
     // The first two inline bytes are part of the segment.
     let data = ETH + 16 + inline.saturating_sub(2).next_multiple_of(16);
     let mut frame = head.to_vec();
@@ -285,7 +295,9 @@ fn gather(hca: &mut Hca, sqn: u32, segments: &[u8], frame: &mut Frame) -> Result
                     return Err(Syndrome::LOCAL_LENGTH);
                 }
                 let mut spans = Vec::new();
-                mkeys.translate(&access, &mut spans).map_err(|_| Syndrome::LOCAL_PROTECTION)?;
+                mkeys
+                    .translate(&access, &mut spans)
+                    .map_err(|_| Syndrome::LOCAL_PROTECTION)?;
                 for span in spans {
                     let at = frame.len();
                     match span {

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Fuzz target: a hostile guest.
+//!
+//! [`guest`] takes bytes for a program of register accesses, commands, memory contents and frames,
+//! and runs it on a function. It must not panic, and each step must end soon. Numbers of objects
+//! that commands returned are used again in later commands, so that programs get somewhere.
+
+use crate::cmd;
+use crate::config::Kind;
+use crate::driver::{command, Driver, FREE, MEMORY};
+
+/// Bytes of input, zero when they run out.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut out = [0; N];
+        let n = N.min(self.0.len());
+        let (now, later) = self.0.split_at(n);
+        out[..n].copy_from_slice(now);
+        self.0 = later;
+        out
+    }
+
+    fn u8(&mut self) -> u8 {
+        let [value] = self.bytes();
+        value
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.bytes())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.bytes())
+    }
+
+    fn take(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.u8()).collect()
+    }
+
+    /// One of the values, by a byte.
+    fn choose<T: Copy>(&mut self, values: &[T]) -> Option<T> {
+        let at = usize::from(self.u8());
+        values.get(at % values.len().max(1)).copied()
+    }
+}
+
+/// Objects that commands returned, the latest ones.
+#[derive(Default)]
+struct Numbers(Vec<u32>);
+
+impl Numbers {
+    fn learn(&mut self, number: u32) {
+        if number != 0 && !self.0.contains(&number) {
+            self.0.push(number);
+            if self.0.len() > 64 {
+                self.0.remove(0);
+            }
+        }
+    }
+}
+
+/// A value for a dword of a command: mostly a number that means something.
+fn dword(input: &mut Input<'_>, numbers: &Numbers) -> u32 {
+    match input.u8() % 8 {
+        0..=3 => input.choose(&numbers.0).unwrap_or(0),
+        4 => u32::from(input.u8()),
+        5 => u32::from(input.u8()) << 24,
+        // An address in guest memory that is aligned to a page.
+        6 => (input.u32() % MEMORY as u32) & !0xfff,
+        _ => input.u32(),
+    }
+}
+
+/// A command with some of its dwords filled.
+fn random_command(input: &mut Input<'_>, numbers: &Numbers) -> (Vec<u8>, usize) {
+    let commands: Vec<_> = cmd::all().collect();
+    let index = usize::from(input.u16()) % commands.len();
+    let Some(known) = commands.get(index) else {
+        return (Vec::new(), 0);
+    };
+    let extra = match input.u8() % 4 {
+        0 => usize::from(input.u16() % 0x1000),
+        1 => usize::from(input.u8()),
+        _ => 0,
+    };
+    let cut = if input.u8() == 0 {
+        usize::from(input.u8())
+    } else {
+        0
+    };
+    let opcode = if input.u8() == 0 {
+        input.u16()
+    } else {
+        known.opcode
+    };
+    let op_mod = u16::from(input.u8() % 8);
+    let len = (known.min_in + extra).saturating_sub(cut);
+    let mut body = command(opcode, op_mod, len);
+    for _ in 0..input.u8() % 24 {
+        let at = usize::from(input.u16()) % len.max(12) & !3;
+        let value = dword(input, numbers).to_be_bytes();
+        if let Some(place) = body.get_mut(at.max(8)..at.max(8) + 4) {
+            place.copy_from_slice(&value);
+        }
+    }
+    (body, known.min_out.max(16) + extra)
+}
+
+fn step(driver: &mut Driver, input: &mut Input<'_>, numbers: &mut Numbers) {
+    match input.u8() % 8 {
+        0..=2 => {
+            let (body, out_len) = random_command(input, numbers);
+            let output = driver.execute(&body, out_len);
+            if let Some([0, .., a, b, c]) = output.first_chunk::<12>() {
+                numbers.learn(u32::from_be_bytes([0, *a, *b, *c]));
+            }
+        }
+        3 => {
+            let len = usize::from(input.u8());
+            let addr = FREE + u64::from(input.u32()) % (MEMORY as u64 - FREE);
+            let bytes = input.take(len);
+            driver.write(addr, &bytes);
+        }
+        4 => {
+            // A doorbell: of a queue that exists, if there is one.
+            let page = dword(input, numbers) & 0x1fff;
+            let at = input
+                .choose(&[0x20, 0x40, 0x48, 0x800, 0x808, 0x900, 0xa00])
+                .unwrap_or(0);
+            let mut data = input.bytes::<8>();
+            data[4..].copy_from_slice(&(dword(input, numbers) << 8 | 4).to_be_bytes());
+            let len = input.choose(&[8, 8, 8, 4, 1]).unwrap_or(8);
+            let offset = u64::from(page) << 12 | at;
+            driver.hca.mmio_write(driver.now, offset, &data[..len]);
+        }
+        5 => {
+            let offset = u64::from(input.u32());
+            let data = input.bytes::<8>();
+            let len = input.choose(&[1, 2, 4, 8]).unwrap_or(4);
+            // The address of the command queue stays, or nothing more would be executed.
+            if !(0x10..0x18).contains(&(offset & !7)) || offset >= 0x2010 {
+                driver.hca.mmio_write(driver.now, offset, &data[..len]);
+            }
+            let mut buf = vec![0; len];
+            driver.hca.mmio_read(driver.now, offset, &mut buf);
+        }
+        6 => {
+            let len = usize::from(input.u16() % 2048);
+            let frame = input.take(len);
+            driver.hca.receive(driver.now, &frame);
+        }
+        _ => {
+            driver.now += u64::from(input.u32());
+            driver.hca.run(driver.now, 64);
+        }
+    }
+    driver.hca.run(driver.now, 4);
+    // What it sends comes back: a cable from the port to itself.
+    let output = driver.hca.take_output();
+    for frame in output.frames.iter().take(16) {
+        driver.hca.receive(driver.now, frame);
+    }
+}
+
+/// Runs a program of a hostile guest.
+pub fn guest(data: &[u8]) {
+    let mut input = Input(data);
+    let mut driver = match input.u8() % 8 {
+        0 => Driver::new(Kind::Pf),
+        1 => Driver::initialized(Kind::Vf),
+        _ => Driver::initialized(Kind::Pf),
+    };
+    let mut numbers = Numbers::default();
+    while !input.is_empty() {
+        step(&mut driver, &mut input, &mut numbers);
+    }
+    driver.hca.reset();
+    let left: usize = driver.hca.objects().iter().map(|(_, count)| count).sum();
+    assert_eq!(left, 0, "objects survived a reset");
+}
