@@ -50,7 +50,7 @@ void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
 }
 
 int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
-			   enum dma_data_direction dir, dma_addr_t *dma)
+			   unsigned int dir, dma_addr_t *dma)
 {
 	struct page *page = NULL;
 

@@ -28,11 +28,12 @@ void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
 extern char *mlx5_ulp_param_doorbell_mode;
 
 /*
- * Map the page at @addr, which is in the linear map or from vmalloc. -EINVAL if
- * there is no page, -EIO if the device cannot reach it.
+ * Map the page at @addr, which is in the linear map or from vmalloc; @dir is of
+ * enum dma_data_direction. -EINVAL if there is no page, -EIO if the device cannot
+ * reach it.
  */
 int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
-			   enum dma_data_direction dir, dma_addr_t *dma);
+			   unsigned int dir, dma_addr_t *dma);
 
 /*
  * What mlx5_core_destroy_cq() does after its command, for a queue whose command

@@ -26,13 +26,13 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    fn as_raw(self) -> bindings::dma_data_direction {
+    /// The kernel crate's word for it, whose binding differs between kernel series.
+    fn to_kernel(self) -> DataDirection {
         match self {
             Self::ToDevice => DataDirection::ToDevice,
             Self::FromDevice => DataDirection::FromDevice,
             Self::Bidirectional => DataDirection::Bidirectional,
         }
-        .into()
     }
 }
 
@@ -88,7 +88,7 @@ impl KernelMapping {
                 bindings::mlx5_ulp_shim_map_page(
                     this.hold.dma_device(),
                     page.cast(),
-                    direction.as_raw(),
+                    direction.to_kernel() as u32,
                     &mut dma,
                 )
             };
@@ -123,7 +123,7 @@ impl Drop for KernelMapping {
                     self.hold.dma_device(),
                     *dma,
                     PAGE_BYTES,
-                    self.direction.as_raw(),
+                    self.direction.to_kernel().into(),
                     0,
                 )
             };
