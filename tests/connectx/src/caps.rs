@@ -121,6 +121,7 @@ const GENERAL: &[Row] = table!(mlx5_ifc_cmd_hca_cap_bits:
     cqe_version = 1,
     cq_moderation = 1,
     cq_oi = 1,
+    cq_resize = 1,
     // Port: one, Ethernet.
     num_ports = 1,
     port_type = 1,

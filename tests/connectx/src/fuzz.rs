@@ -104,7 +104,7 @@ fn random_command(input: &mut Input<'_>, numbers: &Numbers) -> (Vec<u8>, usize) 
     let len = (known.min_in + extra).saturating_sub(cut);
     let mut body = command(opcode, op_mod, len);
     for _ in 0..input.u8() % 24 {
-        let at = usize::from(input.u16()) % len.max(12) & !3;
+        let at = (usize::from(input.u16()) % len.max(12)) & !3;
         let value = dword(input, numbers).to_be_bytes();
         if let Some(place) = body.get_mut(at.max(8)..at.max(8) + 4) {
             place.copy_from_slice(&value);
