@@ -18,7 +18,8 @@ pub struct QueueBuffer {
 pub struct TooSmall;
 
 impl QueueBuffer {
-    /// A queue of `len` bytes that starts `start` bytes into the first of `pages`, each `4096 << log_page_size` long.
+    /// A queue of `len` bytes in `pages`, each `4096 << log_page_size` long. It starts `page_offset` 64ths of a page
+    /// into the first one, the unit of all queue contexts.
     ///
     /// # Errors
     ///
@@ -26,11 +27,12 @@ impl QueueBuffer {
     pub fn new(
         pages: Vec<u64>,
         log_page_size: u32,
-        start: u64,
+        page_offset: u64,
         len: u64,
     ) -> Result<Self, TooSmall> {
         let page_shift = log_page_size + 12;
         let page = 1u64.checked_shl(page_shift).ok_or(TooSmall)?;
+        let start = (page / 64).checked_mul(page_offset).ok_or(TooSmall)?;
         let room = page.checked_mul(pages.len() as u64).ok_or(TooSmall)?;
         if start.checked_add(len).is_none_or(|end| end > room) {
             return Err(TooSmall);
@@ -148,10 +150,10 @@ mod tests {
     #[test]
     fn a_queue_must_fit_its_pages() {
         assert!(QueueBuffer::new(vec![0; 2], 0, 0, 0x2000).is_ok());
-        assert_eq!(QueueBuffer::new(vec![0; 2], 0, 64, 0x2000), Err(TooSmall));
+        assert_eq!(QueueBuffer::new(vec![0; 2], 0, 1, 0x2000), Err(TooSmall));
         assert_eq!(QueueBuffer::new(vec![], 0, 0, 1), Err(TooSmall));
         assert_eq!(QueueBuffer::new(vec![0], 60, 0, 1), Err(TooSmall));
-        assert!(QueueBuffer::new(vec![0], 1, 0x1000, 0x1000).is_ok());
+        assert!(QueueBuffer::new(vec![0], 1, 32, 0x1000).is_ok());
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Cq {
             return Err(SYNDROME_OVERRUN);
         }
         if let Some(op_own) = entry.last_mut() {
-            *op_own = *op_own & !1 | u8::from(cqe::owner(self.producer, self.config.log_size));
+            *op_own = (*op_own & !1) | u8::from(cqe::owner(self.producer, self.config.log_size));
         }
         let index = u64::from(self.producer & (self.size() - 1));
         let offset = index * self.config.entry_size as u64;
@@ -313,7 +313,7 @@ pub fn arm(hca: &mut Hca, words: [u32; 2]) {
     let Some(cq) = cqs.table.get_mut(cqn) else {
         return;
     };
-    let sn = (command >> 28 & 3) as u8;
+    let sn = ((command >> 28) & 3) as u8;
     if cq.failed || sn != cq.event_sn {
         log::debug!(
             "CQ {cqn:#x}: arm with sequence number {sn}, expected {}",
@@ -322,7 +322,7 @@ pub fn arm(hca: &mut Hca, words: [u32; 2]) {
         return;
     }
     cq.consumer = command & INDEX_MASK;
-    let solicited_only = command >> 24 & 1 != 0;
+    let solicited_only = (command >> 24) & 1 != 0;
     if solicited_only {
         // An arm for any completion is not taken back by one for solicited ones.
         if cq.arm == Arm::Disarmed {

@@ -68,7 +68,7 @@ fn geometry(context: &[u8], pages: &[u8]) -> CmdResult<(QueueBuffer, u8, usize)>
     let buffer = QueueBuffer::new(
         QueueBuffer::page_list(pages),
         ifc::get(context, field!(mlx5_ifc_cqc_bits, log_page_size)),
-        u64::from(ifc::get(context, field!(mlx5_ifc_cqc_bits, page_offset))) * 64,
+        ifc::get(context, field!(mlx5_ifc_cqc_bits, page_offset)).into(),
         (entry_size as u64) << log_size,
     )
     .map_err(|_| CmdError::new(Status::BadInputLen, "pages do not hold the CQ"))?;

@@ -94,7 +94,7 @@ fn rings(
     let buffer = QueueBuffer::new(
         QueueBuffer::page_list(pages),
         get(field!(mlx5_ifc_qpc_bits, log_page_size)),
-        u64::from(get(field!(mlx5_ifc_qpc_bits, page_offset))) * 64,
+        get(field!(mlx5_ifc_qpc_bits, page_offset)).into(),
         receive_len + send.as_ref().map_or(0, SendRing::bytes),
     )
     .map_err(|_| CmdError::new(Status::BadInputLen, "pages do not hold the queues"))?;

@@ -248,11 +248,6 @@ impl Mkey {
         (!self.view.length64).then_some(self.view.len)
     }
 
-    /// Does the key cover no byte?
-    pub fn is_empty(&self) -> bool {
-        self.len() == Some(0)
-    }
-
     /// Base 2 logarithm of the page or entry size, below 64.
     pub fn page_shift(&self) -> u32 {
         self.view.page_shift
@@ -263,8 +258,8 @@ impl View {
     fn decode(context: &[u8; CONTEXT_LEN]) -> Result<Self, BadContext> {
         let get = |field| ifc::get(context, field);
         let flag = |field| ifc::flag(context, field);
-        let mode = get(field!(mlx5_ifc_mkc_bits, access_mode_4_2)) << 2
-            | get(field!(mlx5_ifc_mkc_bits, access_mode_1_0));
+        let high = get(field!(mlx5_ifc_mkc_bits, access_mode_4_2));
+        let mode = (high << 2) | get(field!(mlx5_ifc_mkc_bits, access_mode_1_0));
         Ok(View {
             variant: get(field!(mlx5_ifc_mkc_bits, mkey_7_0)) as u8,
             free: flag(field!(mlx5_ifc_mkc_bits, free)),

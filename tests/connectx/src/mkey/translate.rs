@@ -325,7 +325,7 @@ mod tests {
 
     fn insert(keys: &mut Mkeys, context: [u8; CONTEXT_LEN], entries: &[u8]) -> u32 {
         let mkey = Mkey::new(context, entries).expect("valid context");
-        keys.table.insert(mkey).expect("room") << 8 | 0x42
+        (keys.table.insert(mkey).expect("room") << 8) | 0x42
     }
 
     fn access(key: u32, va: u64, len: u64) -> Access {
@@ -512,7 +512,7 @@ mod tests {
             .insert(Mkey::new(context(0, 0, 1, 0), &[]).unwrap());
         let own = own.unwrap();
         keys.table.remove(own).unwrap();
-        let key = (own + 1) << 8 | 0x42;
+        let key = ((own + 1) << 8) | 0x42;
         let list = klm(0x1000, key, 0);
         assert_eq!(insert(&mut keys, context(2, 0, 0x1000, 0), &list), key);
         assert_eq!(spans(&keys, access(key, 0, 1)), Err(Fault::TooDeep));

@@ -80,7 +80,7 @@ pub fn first_entry(ctrl: &UmrCtrl) -> usize {
     if ctrl.flags & flags::TRANSLATION_OFFSET == 0 {
         return 0;
     }
-    let offset = u64::from(ctrl.xlt_offset_47_16) << 16 | u64::from(ctrl.xlt_offset);
+    let offset = (u64::from(ctrl.xlt_offset_47_16) << 16) | u64::from(ctrl.xlt_offset);
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
@@ -224,7 +224,7 @@ mod tests {
         let too_many = vec![0; 9 * OCTWORD];
         for (ctrl, entries) in [
             (ctrl(0, REGISTER, 9), too_many.as_slice()),
-            (ctrl(0, REGISTER | 1 << 60, 0), &[]),
+            (ctrl(0, REGISTER | (1 << 60), 0), &[]),
             (
                 ctrl(flags::CHECK_FREE | flags::CHECK_NOT_FREE, REGISTER, 0),
                 &[],

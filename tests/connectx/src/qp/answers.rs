@@ -121,7 +121,8 @@ fn confirm(qp: &mut Qp, env: &mut Env<'_>, end: u32) -> bool {
     if psn_diff(requester.unacked, before) > 0 {
         progress(qp, env);
     }
-    if missing.is_some() {
+    if missing.is_some() && !qp.requester.asked_again {
+        qp.requester.asked_again = true;
         env.count(qp.attributes.counter_set, |c| &mut c.implied_nak_seq_err);
         send_again(qp, env, VENDOR_SEQUENCE);
     }
@@ -133,6 +134,7 @@ fn progress(qp: &mut Qp, env: &Env<'_>) {
     let requester = &mut qp.requester;
     requester.retries = 0;
     requester.rnr_retries = 0;
+    requester.asked_again = false;
     requester.ack_deadline = match qp.attributes.ack_timeout {
         Some(timeout) if requester.outstanding() => Some(env.io.now.saturating_add(timeout)),
         _ => None,

@@ -180,14 +180,9 @@ pub fn mtu_bytes(code: u32) -> Option<u32> {
 fn path(context: &Context) -> PathAttributes {
     let get = |field| ifc::get(context, field);
     let mut dst_mac = Mac::default();
-    let mac = u64::from(get(field!(
-        mlx5_ifc_qpc_bits,
-        primary_address_path.rmac_47_32
-    ))) << 32
-        | u64::from(get(field!(
-            mlx5_ifc_qpc_bits,
-            primary_address_path.rmac_31_0
-        )));
+    let high = get(field!(mlx5_ifc_qpc_bits, primary_address_path.rmac_47_32));
+    let low = get(field!(mlx5_ifc_qpc_bits, primary_address_path.rmac_31_0));
+    let mac = (u64::from(high) << 32) | u64::from(low);
     for (to, from) in dst_mac.iter_mut().zip(mac.to_be_bytes().iter().skip(2)) {
         *to = *from;
     }

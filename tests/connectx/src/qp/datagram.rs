@@ -111,5 +111,5 @@ fn route_flags(network: Network) -> u32 {
         Network::Ipv6 => 1,
         Network::Ipv4 => 2,
     };
-    1 << 28 | kind << 24
+    (1 << 28) | (kind << 24)
 }

@@ -116,6 +116,16 @@ impl Env<'_> {
             "Error CQE Write",
             failure.syndrome.0.into(),
         );
+        if !failure.syndrome.is_flush() {
+            log::info!(
+                "QP {:#x}: {} completes with {} ({:#x}, vendor {:#x})",
+                failure.tail.qpn,
+                failure.tail.wqe_counter,
+                failure.syndrome.text(),
+                failure.syndrome.0,
+                failure.vendor_syndrome
+            );
+        }
         let mut entry = failure.encode();
         self.scramble(&mut entry, &[0x00..0x20, 0x24..0x36]);
         cq::post(self.cqs, self.eqs, self.io, cqn, entry)
@@ -155,7 +165,7 @@ impl Env<'_> {
             hop_limit: to.hop_limit,
             udp_src: to.rlid_or_sport,
             // RoCE: the service level is in bits 3:1.
-            ..route(from, to.rmac, to.rgid, to.stat_rate_sl >> 1 & 7)
+            ..route(from, to.rmac, to.rgid, (to.stat_rate_sl >> 1) & 7)
         })
     }
 }
@@ -165,7 +175,9 @@ fn route(from: &RoceAddress, dst_mac: Mac, dst: Gid, priority: u8) -> Path {
         version: from.version,
         dst_mac,
         src_mac: from.mac,
-        vlan: from.vlan.map(|id| u16::from(priority) << 13 | id & 0x0fff),
+        vlan: from
+            .vlan
+            .map(|id| (u16::from(priority) << 13) | (id & 0x0fff)),
         src: from.gid,
         dst,
         traffic_class: 0,

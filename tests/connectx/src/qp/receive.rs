@@ -85,7 +85,7 @@ impl ReceiveRing {
     }
 
     /// Bytes of the ring.
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         (self.stride as u64) << self.log_size
     }
 
@@ -185,7 +185,7 @@ mod tests {
         let mut ring = ReceiveRing::new(2, 16);
         for i in 0..0x1_0010u32 {
             io.memory
-                .write(Kind::Payload, 0, &(i + 1 & 0xffff).to_be_bytes())
+                .write(Kind::Payload, 0, &((i + 1) & 0xffff).to_be_bytes())
                 .unwrap();
             let wqe = ring.pop(&mut io, &buffer, 0).unwrap().unwrap();
             assert_eq!(u32::from(wqe.index), i & 0xffff);

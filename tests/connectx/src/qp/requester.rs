@@ -137,6 +137,8 @@ pub struct Requester {
     pub unacked: u32,
     /// Sequence number after the last that was ever sent.
     pub sent: u32,
+    /// An answer was missed and has been asked for again; what else is missing behind it says nothing new.
+    pub asked_again: bool,
     /// Times that were sent again in vain.
     pub retries: u32,
     pub rnr_retries: u32,
@@ -237,7 +239,7 @@ fn fetch(qp: &mut Qp, env: &mut Env<'_>) -> Step {
     match fetched {
         Ok(None) => Step::Idle,
         Ok(Some(fetched)) => {
-            env.io.event(qp.number, "WQE Fetch", before.into());
+            env.io.event(qp.number, "WQE Fetch Start", before.into());
             env.io.counters.wqes += 1;
             qp.stats.wqes += 1;
             let message = message(fetched, qp.number, &qp.attributes);

@@ -249,8 +249,8 @@ fn unreliable(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Requ
         return;
     }
     match take(qp, env, packet, request) {
-        Ok(_) | Err(Refusal::NotReady | Refusal::Broken) => {}
-        Err(Refusal::Nak(_)) => qp.responder.cut_off(),
+        Ok(_) | Err(Refusal::Broken) => {}
+        Err(Refusal::NotReady | Refusal::Nak(_)) => qp.responder.cut_off(),
         Err(Refusal::Receive(_, wqe, syndrome, vendor)) => {
             error::fail_receive(qp, env, &wqe, syndrome, vendor);
             error::enter(qp, env);
@@ -546,7 +546,7 @@ fn execute(op: Op, atomic: &AtomicEth, old: u64) -> u64 {
     match op {
         Op::CompareSwap | Op::MaskedCompareSwap => {
             if (old ^ atomic.compare) & atomic.compare_mask == 0 {
-                old & !atomic.swap_add_mask | atomic.swap_add & atomic.swap_add_mask
+                (old & !atomic.swap_add_mask) | (atomic.swap_add & atomic.swap_add_mask)
             } else {
                 old
             }
@@ -557,7 +557,7 @@ fn execute(op: Op, atomic: &AtomicEth, old: u64) -> u64 {
 
 /// Adds without a carry out of the bits set in `tops`, each the top bit of a field.
 fn add_in_fields(a: u64, b: u64, tops: u64) -> u64 {
-    (a & !tops).wrapping_add(b & !tops) ^ (a ^ b) & tops
+    (a & !tops).wrapping_add(b & !tops) ^ ((a ^ b) & tops)
 }
 
 fn complete(

@@ -70,7 +70,7 @@ impl SendRing {
     }
 
     /// Bytes of the ring.
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         (BB as u64) << self.log_size
     }
 

@@ -80,7 +80,7 @@ const OPTIONAL: &[(u32, &[Field])] = &[
 
 /// The alternate path is taken and ignored: there is one port.
 const ALTERNATE_PATH: u32 = 1 << 0;
-const ACCESS: u32 = 1 << 1 | 1 << 2 | 1 << 3;
+const ACCESS: u32 = (1 << 1) | (1 << 2) | (1 << 3);
 const PKEY_INDEX: u32 = 1 << 4;
 const Q_KEY: u32 = 1 << 5;
 const RNR_TIMEOUT: u32 = 1 << 6;

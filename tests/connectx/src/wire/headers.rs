@@ -28,10 +28,10 @@ impl Bth {
     /// Appends the header. Path migration is reported as "migrated", the only state this device has.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.push(self.opcode.to_byte());
-        out.push(u8::from(self.solicited) << 7 | 1 << 6 | (self.pad & 3) << 4);
+        out.push((u8::from(self.solicited) << 7) | (1 << 6) | ((self.pad & 3) << 4));
         out.extend(self.pkey.to_be_bytes());
         out.extend((self.dest_qp & MASK_24).to_be_bytes());
-        out.extend((u32::from(self.ack_req) << 31 | self.psn & MASK_24).to_be_bytes());
+        out.extend(((u32::from(self.ack_req) << 31) | (self.psn & MASK_24)).to_be_bytes());
     }
 
     /// Takes the header off the front of `bytes`; `None` if it is cut short or speaks a foreign opcode or version.
@@ -46,7 +46,7 @@ impl Bth {
         Some(Bth {
             opcode: Opcode::from_byte(op)?,
             solicited: flags & 0x80 != 0,
-            pad: flags >> 4 & 3,
+            pad: (flags >> 4) & 3,
             pkey,
             dest_qp: dest & MASK_24,
             ack_req: psn >> 31 != 0,
@@ -130,7 +130,7 @@ impl Aeth {
     fn to_bytes(self) -> [u8; 4] {
         let syndrome = match self.syndrome {
             AckSyndrome::Ack => CREDITS_INVALID,
-            AckSyndrome::RnrNak(timer) => 0x20 | timer & 0x1f,
+            AckSyndrome::RnrNak(timer) => 0x20 | (timer & 0x1f),
             AckSyndrome::Nak(code) => {
                 0x60 | match code {
                     NakCode::PsnSequence => 0,
@@ -140,7 +140,7 @@ impl Aeth {
                 }
             }
         };
-        (u32::from(syndrome) << 24 | self.msn & MASK_24).to_be_bytes()
+        ((u32::from(syndrome) << 24) | (self.msn & MASK_24)).to_be_bytes()
     }
 
     fn from_bytes(bytes: [u8; 4]) -> Option<Self> {

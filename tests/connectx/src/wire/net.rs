@@ -151,7 +151,8 @@ impl Path {
     }
 
     fn put_ipv6(&self, next_header: u8, len: usize, out: &mut Vec<u8>) {
-        let first = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff;
+        let first =
+            (6 << 28) | (u32::from(self.traffic_class) << 20) | (self.flow_label & 0xf_ffff);
         out.extend(first.to_be_bytes());
         out.extend((len as u16).to_be_bytes());
         out.extend([next_header, self.hop_limit]);

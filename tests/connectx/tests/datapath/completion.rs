@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Completion queues: sizes, overrun, arming, moderation, resizing.
+
+use connectx::cqfmt::cqe::{Cqe, Opcode as Kind};
+use connectx::wqe::ctrl::{Fence, Flags, Signal};
+use connectx::wqe::opcode::Opcode;
+use connectx::{field, ifc, size};
+
+use crate::bench::*;
+
+/// A queue pair that completes into a queue made by `create`, and that queue.
+fn with_cq(create: impl FnOnce(&mut Side) -> CqHandle) -> (Bench, QpHandle, CqHandle) {
+    let mut b = Bench::new();
+    let [_, second] = b.endpoints(QpSpec::default());
+    let send = create(&mut b.sides[0]);
+    let receive = b.sides[0].create_cq(4, 64);
+    let qp = b.sides[0].create_qp(QpSpec::default(), &send, &receive);
+    let own = Endpoint { qp, send, receive };
+    let [a, _c] = b.link([own, second], Link::default());
+    (b, a.qp, a.send)
+}
+
+fn nop(b: &mut Bench, qp: &mut QpHandle) {
+    b.sides[0].post(qp, Opcode::NOP, 0, &[]);
+    b.settle();
+}
+
+fn events(b: &mut Bench) -> usize {
+    std::iter::from_fn(|| b.sides[0].next_completion()).count()
+}
+
+#[test]
+fn entries_of_both_sizes_change_owner_each_round() {
+    for entry_size in [64, 128] {
+        let (mut b, mut qp, mut cq) = with_cq(|side| side.create_cq(2, entry_size));
+        for _ in 0..20 {
+            assert!(b.sides[0].peek_cq(&cq).is_none());
+            nop(&mut b, &mut qp);
+            success(b.sides[0].poll(&mut cq));
+        }
+    }
+}
+
+#[test]
+fn an_overrun_is_an_event_and_ends_the_queue() {
+    let (mut b, mut qp, mut cq) = with_cq(|side| side.create_cq(2, 64));
+    for _ in 0..4 {
+        nop(&mut b, &mut qp);
+    }
+    assert_eq!(b.sides[0].next_async(), None);
+    nop(&mut b, &mut qp);
+    assert_eq!(b.sides[0].next_async(), Some((4, cq.cqn)));
+    assert_eq!(
+        b.sides[0].next_async(),
+        Some((5, qp.qpn)),
+        "its queue pair too"
+    );
+    for _ in 0..4 {
+        success(b.sides[0].poll(&mut cq));
+    }
+    nop(&mut b, &mut qp);
+    assert!(b.sides[0].poll(&mut cq).is_none(), "nothing comes any more");
+}
+
+#[test]
+fn overrun_ignored_if_asked_for() {
+    let oi = field!(mlx5_ifc_create_cq_in_bits, cq_context.oi);
+    let (mut b, mut qp, _cq) =
+        with_cq(|side| side.create_cq_with(2, 64, |input| ifc::set(input, oi, 1)));
+    for _ in 0..9 {
+        nop(&mut b, &mut qp);
+    }
+    assert_eq!(b.sides[0].next_async(), None);
+}
+
+#[test]
+fn an_armed_queue_raises_one_event() {
+    let (mut b, mut qp, mut cq) = with_cq(|side| side.create_cq(4, 64));
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 0, "not armed");
+    success(b.sides[0].poll(&mut cq));
+    b.sides[0].arm(&cq, 0, false);
+    assert_eq!(events(&mut b), 0, "nothing to tell yet");
+    nop(&mut b, &mut qp);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 1);
+    // Two wait: arming again tells at once, or they would be forgotten.
+    b.sides[0].arm(&cq, 1, false);
+    assert_eq!(events(&mut b), 1);
+    // A doorbell of before the event is stale.
+    b.sides[0].arm(&cq, 1, false);
+    assert_eq!(events(&mut b), 0);
+}
+
+#[test]
+fn solicited_events_wait_for_solicited_completions() {
+    let (mut b, mut qp, mut cq) = with_cq(|side| side.create_cq(4, 64));
+    b.sides[0].arm(&cq, 0, true);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 0);
+    let with_event = Flags::new(Fence::None, Signal::AlwaysWithEvent, false);
+    b.sides[0].post_with(&mut qp, Opcode::NOP, with_event, 0, &[]);
+    b.settle();
+    assert_eq!(events(&mut b), 1);
+    // The solicited one is still there, so arming tells at once; not so behind it.
+    b.sides[0].arm(&cq, 1, true);
+    assert_eq!(events(&mut b), 1);
+    for _ in 0..2 {
+        success(b.sides[0].poll(&mut cq));
+    }
+    b.sides[0].arm(&cq, 2, true);
+    assert_eq!(events(&mut b), 0);
+    // An error counts as solicited.
+    b.sides[0].post(&mut qp, Opcode(0x3f), 0, &[]);
+    b.settle();
+    assert_eq!(events(&mut b), 1);
+}
+
+#[test]
+fn moderation_waits_for_the_count_or_the_period() {
+    let period = field!(mlx5_ifc_create_cq_in_bits, cq_context.cq_period);
+    let count = field!(mlx5_ifc_create_cq_in_bits, cq_context.cq_max_count);
+    let (mut b, mut qp, cq) = with_cq(|side| {
+        side.create_cq_with(6, 64, |input| {
+            ifc::set(input, period, 100);
+            ifc::set(input, count, 3);
+        })
+    });
+    b.sides[0].arm(&cq, 0, false);
+    nop(&mut b, &mut qp);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 0);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 1, "the count");
+    let mut cq = cq;
+    for _ in 0..3 {
+        success(b.sides[0].poll(&mut cq));
+    }
+    b.sides[0].arm(&cq, 1, false);
+    nop(&mut b, &mut qp);
+    b.now += 99_000;
+    b.settle();
+    assert_eq!(events(&mut b), 0);
+    b.now += 2_000;
+    b.settle();
+    assert_eq!(events(&mut b), 1, "the period");
+
+    // Without moderation, at once.
+    let mut input = command(0x403, size!(mlx5_ifc_modify_cq_in_bits));
+    ifc::set(&mut input, field!(mlx5_ifc_modify_cq_in_bits, cqn), cq.cqn);
+    input[0xc..0x10].copy_from_slice(&3u32.to_be_bytes());
+    b.sides[0].cmd(&input, 0x10).expect("MODIFY_CQ");
+    success(b.sides[0].poll(&mut cq));
+    b.sides[0].arm(&cq, 2, false);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 1);
+}
+
+#[test]
+fn a_resized_queue_says_where_it_went() {
+    let (mut b, mut qp, mut cq) = with_cq(|side| side.create_cq(2, 64));
+    nop(&mut b, &mut qp);
+    let new = b.sides[0].alloc(64 << 4);
+    for i in 0..16 {
+        b.sides[0].write(new + i * 64 + 63, &[0xf0]);
+    }
+    let mut input = command(0x403, size!(mlx5_ifc_modify_cq_in_bits));
+    input[6..8].copy_from_slice(&1u16.to_be_bytes());
+    ifc::set(&mut input, field!(mlx5_ifc_modify_cq_in_bits, cqn), cq.cqn);
+    let log = field!(mlx5_ifc_modify_cq_in_bits, cq_context.log_cq_size);
+    ifc::set(&mut input, log, 4);
+    input.extend(new.to_be_bytes());
+    b.sides[0].cmd(&input, 0x10).expect("MODIFY_CQ");
+    success(b.sides[0].poll(&mut cq));
+    let Some(Cqe::Other(tail)) = b.sides[0].poll(&mut cq) else {
+        panic!("no entry says that the queue moved");
+    };
+    assert_eq!(tail.opcode(), Kind::RESIZE);
+    let mut moved = cq.moved(new, 4);
+    for _ in 0..20 {
+        nop(&mut b, &mut qp);
+        success(b.sides[0].poll(&mut moved));
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Random WQEs, packets and doorbells: any answer is right but a panic or an access outside of memory, which the
+//! memory itself refuses. Short and with fixed seeds here.
+
+use connectx::cq;
+use connectx::wire::{
+    AckSyndrome, Aeth, AtomicEth, Bth, Deth, Extensions, Opcode as WireOpcode, PacketBuilder, Path,
+    Reth, RoceVersion,
+};
+use connectx::wqe::ctrl::Flags;
+use connectx::wqe::opcode::Opcode;
+use rand::{rngs::SmallRng, Rng, RngCore, SeedableRng};
+
+use crate::bench::*;
+
+/// Mostly something that exists.
+fn one_of(rng: &mut SmallRng, good: &[u32]) -> u32 {
+    match rng.random_range(0..8) {
+        0 => rng.next_u32(),
+        _ => good[rng.random_range(0..good.len())],
+    }
+}
+
+fn random_wqe(rng: &mut SmallRng, keys: &[u32], memory: u64) -> (Opcode, Flags, Vec<u8>) {
+    let opcode = match rng.random_range(0..10) {
+        0 => Opcode(rng.next_u32() as u8),
+        _ => Opcode::KNOWN[rng.random_range(0..Opcode::KNOWN.len())],
+    };
+    let mut segments = Vec::new();
+    for _ in 0..rng.random_range(0..8) {
+        let addr = memory + rng.random_range(0..0x2_0000u64);
+        let key = one_of(rng, keys);
+        match rng.random_range(0..4) {
+            0 => segments.extend(remote(addr, key)),
+            1 => {
+                let len = rng.random_range(0..60);
+                segments.extend(inline(&vec![7; len]));
+            }
+            2 => segments.extend(data(rng.random_range(0..20_000), key, addr)),
+            _ => {
+                let mut noise = [0; 16];
+                rng.fill_bytes(&mut noise);
+                segments.extend(noise);
+            }
+        }
+    }
+    segments.truncate(62 * 16);
+    (opcode, Flags(rng.next_u32() as u8), segments)
+}
+
+fn random_frame(rng: &mut SmallRng, to: usize, qpns: &[u32], keys: &[u32], memory: u64) -> Vec<u8> {
+    let opcode = loop {
+        if let Some(opcode) = WireOpcode::from_byte(rng.next_u32() as u8) {
+            break opcode;
+        }
+    };
+    let path = Path {
+        version: RoceVersion::V2,
+        dst_mac: [2; 6],
+        src_mac: [2; 6],
+        vlan: None,
+        src: gid(1 - to as u16),
+        dst: gid(to as u16),
+        traffic_class: 0,
+        flow_label: 0,
+        hop_limit: 1,
+        udp_src: 50_000,
+    };
+    let bth = Bth {
+        opcode,
+        solicited: rng.random(),
+        pad: 0,
+        pkey: 0xffff,
+        dest_qp: one_of(rng, qpns) & 0xff_ffff,
+        ack_req: rng.random(),
+        psn: Link::default().psn.wrapping_add(rng.random_range(0..64)) & 0xff_ffff,
+    };
+    let va = memory + rng.random_range(0..0x2_0000u64);
+    let syndromes = [
+        AckSyndrome::Ack,
+        AckSyndrome::RnrNak(1),
+        AckSyndrome::Nak(connectx::wire::NakCode::PsnSequence),
+        AckSyndrome::Nak(connectx::wire::NakCode::RemoteAccess),
+    ];
+    let ext = Extensions {
+        deth: Some(Deth {
+            qkey: 0x1111,
+            src_qp: 1,
+        }),
+        reth: Some(Reth {
+            va,
+            rkey: one_of(rng, keys),
+            length: rng.random_range(0..100_000),
+        }),
+        atomic: Some(AtomicEth {
+            va,
+            rkey: one_of(rng, keys),
+            swap_add: 1,
+            compare: 2,
+            swap_add_mask: 3,
+            compare_mask: 4,
+        }),
+        aeth: Some(Aeth {
+            syndrome: syndromes[rng.random_range(0..syndromes.len())],
+            msn: 0,
+        }),
+        atomic_ack: Some(1),
+        immediate: Some([1; 4]),
+        invalidate: Some(one_of(rng, keys)),
+    };
+    let len = [0, 1, 1024, 1025, 4096][rng.random_range(0..5)];
+    PacketBuilder::new(&path, bth, &ext, len).finish()
+}
+
+fn episode(seed: u64, steps: u32) {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut b = Bench::new();
+    let spec = QpSpec {
+        service: [0, 0, 0, 1, 2, 0xc][rng.random_range(0..6)],
+        ..QpSpec::default()
+    };
+    let mut ends = b.connect(spec, Link::default());
+    let memory = [0, 1].map(|i| b.sides[i].alloc(0x1_0000));
+    let keys: Vec<u32> = (0..2)
+        .map(|i| b.sides[i].create_mkey(memory[i], memory[i], 0x1_0000, &[]))
+        .chain([0x100, 0x200])
+        .collect();
+    let qpns = [ends[0].qp.qpn, ends[1].qp.qpn, 1];
+    for _ in 0..steps {
+        let i = rng.random_range(0..2);
+        let end = &mut ends[i];
+        match rng.random_range(0..12) {
+            0..=4 => {
+                let (opcode, flags, segments) = random_wqe(&mut rng, &keys, memory[i]);
+                let imm = one_of(&mut rng, &keys);
+                b.sides[i].post_with(&mut end.qp, opcode, flags, imm, &segments);
+            }
+            5 | 6 => {
+                let len = rng.random_range(0..5000);
+                let segment = data(len, one_of(&mut rng, &keys), memory[i]);
+                b.sides[i].post_receive(&mut end.qp, &[segment]);
+            }
+            7 => {
+                let frame = random_frame(&mut rng, i, &qpns, &keys, memory[i]);
+                let now = b.now;
+                b.sides[i].hca.receive(now, &frame);
+            }
+            8 => {
+                let words = [rng.next_u32(), one_of(&mut rng, &[end.send.cqn])];
+                cq::arm(&mut b.sides[i].hca, words);
+            }
+            9 => {
+                let opcode = [0x507, 0x50a, 0x502, 0x503, 0x504, 0x505][rng.random_range(0..6)];
+                let noise: u8 = rng.random();
+                let _ = b.sides[i].modify(opcode, end.qp.qpn, rng.next_u32() & 0xff, |input| {
+                    let at = rng.random_range(0x18..0x100);
+                    input[at] = noise;
+                });
+            }
+            10 => {
+                while b.sides[i].poll(&mut end.send).is_some() {}
+                while b.sides[i].poll(&mut end.receive).is_some() {}
+            }
+            _ => b.pass(u64::from(rng.random_range(0..20_000_000u32))),
+        }
+        if rng.random_bool(0.3) {
+            b.settle();
+        }
+    }
+    b.pass(100_000_000);
+}
+
+#[test]
+fn random_work_is_survived() {
+    for seed in 0..60 {
+        episode(seed, 60);
+    }
+}

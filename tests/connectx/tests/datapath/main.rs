@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Two functions back to back: commands, WQEs and doorbells as a driver makes them, in memory of this process, and a
+//! wire that can lose, double and disorder packets.
+
+mod bench;
+mod completion;
+mod errors;
+mod fuzz;
+mod keys;
+mod opcodes;
+mod transfer;
+mod wire;

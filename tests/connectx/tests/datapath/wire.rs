@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A wire that loses, doubles and disorders packets: everything still arrives once, in order.
+
+use connectx::wire::{Op, Packet};
+use connectx::wqe::opcode::Opcode;
+use rand::{rngs::SmallRng, Rng, SeedableRng};
+
+use crate::bench::*;
+
+/// Sends `count` messages of all kinds over the wire of `b` and checks that all of them came through.
+fn exercise(b: &mut Bench, link: Link, count: u32) {
+    let [mut a, mut c] = b.connect(QpSpec::default(), link);
+    let (src, dst) = (b.sides[0].alloc(1 << 20), b.sides[1].alloc(1 << 20));
+    let lkey = b.sides[0].create_mkey(src, src, 1 << 20, &[]);
+    let rkey = b.sides[1].create_mkey(dst, dst, 1 << 20, &[]);
+    let whole = b.sides[0].pattern(src, 1 << 20, 0x55);
+    for i in 0..count {
+        let (from, len) = (src + u64::from(i) * 31, 1 + i * 397 % 9000);
+        let piece = data(len, lkey, from);
+        let at = u64::from(i % 7) * 0x1_0000;
+        let mut word = vec![];
+        match i % 4 {
+            0 => {
+                let wqe = [remote(dst + at, rkey), piece].concat();
+                b.sides[0].post(&mut a.qp, Opcode::RDMA_WRITE, 0, &wqe);
+            }
+            1 => {
+                b.sides[1].post_receive(&mut c.qp, &[data(9000, rkey, dst + at)]);
+                b.sides[0].post(&mut a.qp, Opcode::SEND_IMM, i, &piece);
+            }
+            2 => {
+                let back = [remote(dst + at, rkey), data(len, lkey, src + 0x8_0000)].concat();
+                word = b.sides[1].pattern(dst + at, len as usize, i as u8);
+                b.sides[0].post(&mut a.qp, Opcode::RDMA_READ, 0, &back);
+            }
+            _ => {
+                b.sides[1].write(dst + at, &u64::from(i).to_le_bytes());
+                let wqe = [
+                    remote(dst + at, rkey).to_vec(),
+                    vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+                    data(8, lkey, src + 0x8_0000).to_vec(),
+                ]
+                .concat();
+                b.sides[0].post(&mut a.qp, Opcode::ATOMIC_FA, 0, &wqe);
+            }
+        }
+        let before = b.sides[0].hca.io.counters.cqes;
+        assert!(
+            b.run_until(60_000_000_000, |b| b.sides[0].hca.io.counters.cqes > before),
+            "message {i} got stuck"
+        );
+        success(b.sides[0].poll(&mut a.send));
+        let from = (from - src) as usize;
+        let want = &whole[from..from + len as usize];
+        match i % 4 {
+            0 => assert!(b.sides[1].read(dst + at, len as usize) == want, "write {i}"),
+            1 => {
+                let received = success(b.sides[1].poll(&mut c.receive));
+                assert_eq!((received.imm, received.byte_cnt), (i, len));
+                assert!(b.sides[1].read(dst + at, len as usize) == want, "send {i}");
+            }
+            2 => assert!(
+                b.sides[0].read(src + 0x8_0000, len as usize) == word,
+                "read {i}"
+            ),
+            _ => {
+                let new = u64::from(i + 1).to_le_bytes();
+                assert_eq!(
+                    b.sides[1].read(dst + at, 8),
+                    new,
+                    "an atomic is executed once"
+                );
+                let old = u64::from(i).to_le_bytes();
+                assert_eq!(b.sides[0].read(src + 0x8_0000, 8), old, "atomic {i}");
+            }
+        }
+        assert!(b.sides[1].poll(&mut c.receive).is_none(), "delivered twice");
+    }
+}
+
+fn patient() -> Link {
+    Link {
+        retry_count: 7,
+        rnr_retry: 7,
+        ..Link::default()
+    }
+}
+
+#[test]
+fn lost_packets_are_sent_again() {
+    let mut rng = SmallRng::seed_from_u64(11);
+    let mut b = Bench::new();
+    b.set_fault(move |_, _| {
+        if rng.random_bool(0.05) {
+            vec![]
+        } else {
+            vec![0]
+        }
+    });
+    exercise(&mut b, patient(), 200);
+}
+
+#[test]
+fn doubled_packets_are_taken_once() {
+    let mut rng = SmallRng::seed_from_u64(12);
+    let mut b = Bench::new();
+    b.set_fault(move |_, _| {
+        if rng.random_bool(0.2) {
+            vec![0, rng.random_range(0..8)]
+        } else {
+            vec![0]
+        }
+    });
+    exercise(&mut b, patient(), 200);
+}
+
+#[test]
+fn disordered_packets_are_put_in_order() {
+    let mut rng = SmallRng::seed_from_u64(13);
+    let mut b = Bench::new();
+    b.set_fault(move |_, _| {
+        if rng.random_bool(0.1) {
+            vec![rng.random_range(1..6)]
+        } else {
+            vec![0]
+        }
+    });
+    exercise(&mut b, patient(), 200);
+}
+
+#[test]
+fn damaged_packets_are_lost_packets() {
+    let mut b = Bench::new();
+    let [mut a, _c] = b.connect(QpSpec::default(), Link::default());
+    let dst = b.sides[1].alloc(4096);
+    let rkey = b.sides[1].create_mkey(dst, dst, 4096, &[]);
+    let wqe = [remote(dst, rkey).to_vec(), inline(b"intact")].concat();
+    b.sides[0].post(&mut a.qp, Opcode::RDMA_WRITE, 0, &wqe);
+    while b.sides[0].hca.run(b.now, 100) {}
+    let mut frame = b.sides[0].hca.take_output().frames.remove(0);
+    let last = frame.len() - 8;
+    frame[last] ^= 1;
+    let now = b.now;
+    b.sides[1].hca.receive(now, &frame);
+    assert_eq!(b.sides[1].read(dst, 6), [0; 6]);
+    assert!(b.run_until(1_000_000_000, |b| b.sides[0].hca.io.counters.cqes == 1));
+    success(b.sides[0].poll(&mut a.send));
+    assert_eq!(b.sides[1].read(dst, 6), b"intact");
+}
+
+#[test]
+fn one_gap_is_refused_once_and_costs_no_time() {
+    let mut b = Bench::new();
+    let [mut a, _c] = b.connect(QpSpec::default(), Link::default());
+    let (src, dst) = (b.sides[0].alloc(1 << 16), b.sides[1].alloc(1 << 16));
+    let lkey = b.sides[0].create_mkey(src, src, 1 << 16, &[]);
+    let rkey = b.sides[1].create_mkey(dst, dst, 1 << 16, &[]);
+    let whole = b.sides[0].pattern(src, 1 << 16, 1);
+    let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+    let naks = seen.clone();
+    let mut lost = false;
+    b.set_fault(move |_, frame| {
+        let packet = Packet::parse(frame).expect("own frame");
+        if packet.bth.opcode.op == Op::Acknowledge && packet.ext.aeth.is_some_and(|a| a.msn == 0) {
+            naks.set(naks.get() + 1);
+        }
+        if packet.bth.opcode.op == Op::WriteMiddle && !lost {
+            lost = true;
+            return vec![];
+        }
+        vec![0]
+    });
+    let now = b.now;
+    let wqe = [remote(dst, rkey), data(20_000, lkey, src)].concat();
+    b.sides[0].post(&mut a.qp, Opcode::RDMA_WRITE, 0, &wqe);
+    b.settle();
+    assert_eq!(b.now, now, "no timer was needed");
+    success(b.sides[0].poll(&mut a.send));
+    assert!(b.sides[1].read(dst, 20_000) == whole[..20_000]);
+    assert!(seen.get() >= 1);
+}
