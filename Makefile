@@ -14,16 +14,21 @@ ENTER := tests/vm/enter
 
 .PHONY: all modules connectx demo check check-all lint install clean help
 
-all: modules connectx ## build the modules and the software ConnectX (default)
+all: modules $(if $(KDIR),,connectx) ## build the modules and the software ConnectX (default)
 
 ifdef KDIR
 
-# On a machine of one's own, without the root tree
+# On a machine of one's own, without the root tree: by the compiler and with the name that
+# the tree was prepared by.
+kernel_cc := $(shell sed -n 's/^CONFIG_CC_VERSION_TEXT="\([^ ]*\) .*/\1/p' $(KDIR)/.config)
+kernel_release := $(shell cat $(KDIR)/include/config/kernel.release)
+kernel_make = $(MAKE) -C $(KDIR) CC=$(kernel_cc) KERNELRELEASE=$(kernel_release) M=$(CURDIR)
+
 modules:
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	$(kernel_make) modules
 
 install: ## with KDIR=...: install the modules for that kernel
-	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_MODULE_SIG_ALL= modules_install
+	$(kernel_make) CONFIG_MODULE_SIG_ALL= modules_install
 
 else
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from runner import build, cargo, step
 from runner.kernel import Kernel
+from runner.paths import BUILD, run_logs
 from runner.report import Report
 
 from . import sources, text
@@ -81,6 +82,9 @@ class Lint:
             step.first_error,
             build.complaints,
         )
+        objects = BUILD / "clippy" / self._kernel.series / "rust"
+        module = str(objects / "mlx5_ulp/main.o")
+        self._run("panics", [sys.executable, "-m", "lint.panics", module])
 
     def checkpatch(self) -> None:
         """The kernel's style in C."""
@@ -103,7 +107,7 @@ def main() -> int:
     parser.add_argument("--glob", default="*", help="run the checks whose name matches")
     parser.add_argument("--kernel", required=True, help="the kernel series to lint against")
     options = parser.parse_args()
-    report = Report()
+    report = Report(run_logs("lint"))
     lint = Lint(report, Kernel(options.kernel), options.glob)
     lint.text()
     lint.scripts()

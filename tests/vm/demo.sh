@@ -21,11 +21,19 @@ network
 load mlx5_ulp
 load mlx5_ulp_demo
 
-connectx-ctl '{"cmd":"counters"}' > "$RESULTS/before.json"
-echo "src=mlx5_0 dst=mlx5_1 file=$file size=65536 depth=32" > $run || {
-	tr '\n' ' ' < $run
-	exit 1
+# move FILE
+move() {
+	echo "src=mlx5_0 dst=mlx5_1 file=$1 size=65536 depth=32" > $run || {
+		tr '\n' ' ' < $run
+		exit 1
+	}
 }
+
+# The first queue on a device makes the driver try out write combining, by doorbells of
+# its own; that is not to be in the account.
+move /etc/passwd
+connectx-ctl '{"cmd":"counters"}' > "$RESULTS/before.json"
+move "$file"
 connectx-ctl '{"cmd":"counters"}' > "$RESULTS/after.json"
 cat $run > "$RESULTS/run"
 

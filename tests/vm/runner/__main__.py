@@ -6,14 +6,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
-from pathlib import Path
 
 from . import guest_test
 from .connectx import ConnectXError
 from .guest_test import Shape
 from .kernel import Kernel
-from .paths import LOGS, shown
+from .paths import run_logs, shown
 from .report import Report
 from .suite import Suite
 from .vm import STATUS_TIMEOUT, VM, VMError
@@ -40,23 +38,20 @@ def _arguments() -> argparse.Namespace:
 
 
 def _shell(kernel: Kernel, options: argparse.Namespace) -> int:
-    """Runs one command line; its exit status is ours. Logs are kept in build/log/shell."""
+    """Runs one command line; its exit status is ours. Logs are kept if it fails."""
     shape = Shape(
         functions=guest_test.split_list(options.functions),
         cpus=options.cpus,
         memory=options.memory,
         connectx=tuple(options.connectx.split()),
     )
-    base = LOGS / "shell"
-    base.mkdir(parents=True, exist_ok=True)
-    logs = Path(tempfile.mkdtemp(dir=base))
+    logs = run_logs("shell")
     script = logs / "script"
     script.write_text(f"#!/bin/bash\n{options.shell}\n")
     script.chmod(0o755)
     with VM(kernel, shape, logs) as vm:
         outcome = vm.run("shell", script, options.timeout)
-        if outcome.output.exists():
-            sys.stdout.write(outcome.output.read_text(errors="replace"))
+        sys.stdout.write(outcome.text())
         if options.dmesg:
             for line in vm.boot_log() + outcome.kernel_log:
                 print(line)
@@ -85,7 +80,7 @@ def main() -> int:
     except (VMError, ConnectXError) as error:
         print(f"tests/vm/run: {error}", file=sys.stderr)
         return 1
-    report = Report()
+    report = Report(run_logs("test"))
     tests = guest_test.find(glob=options.test)
     if not tests:
         print(f"tests/vm/run: no guest test matches {options.test}", file=sys.stderr)

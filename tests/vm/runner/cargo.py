@@ -17,6 +17,11 @@ from .report import Report
 CRATES = (Path("tests/host"), Path("tests/connectx"))
 
 
+# Limits of one test program.
+_SECONDS = 600
+_LONG_SECONDS = 4 * 3600
+
+
 @dataclasses.dataclass(frozen=True)
 class TestProgram:
     """A program that cargo built out of a crate's tests."""
@@ -64,8 +69,9 @@ def _no_tests(output: str) -> str | None:
     return None if totals else "it did not say that its tests passed"
 
 
-def run(report: Report, glob: str) -> None:
-    """Builds and runs the host tests whose name matches."""
+def run(report: Report, glob: str, long: bool) -> None:
+    """Builds and runs the host tests whose name matches; with `long`, the ignored ones, too."""
+    ignored = ["--include-ignored"] if long else []
     for crate in crates():
         if not fnmatch.fnmatch(f"host/{crate.name}/", glob.split("*")[0] + "*"):
             continue
@@ -89,8 +95,9 @@ def run(report: Report, glob: str) -> None:
                 step.run(
                     report,
                     program.name,
-                    [program.executable],
+                    [program.executable, *ignored],
                     cwd=program.crate,
                     explain=failed_tests,
+                    timeout=_LONG_SECONDS if long else _SECONDS,
                     forbid=_no_tests,
                 )

@@ -9,6 +9,7 @@ import sys
 
 from . import build, cargo, guest_test, self_test, step
 from .kernel import Kernel
+from .paths import run_logs
 from .report import Report
 from .suite import Suite
 
@@ -16,6 +17,7 @@ from .suite import Suite
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="check", description=__doc__)
     parser.add_argument("--glob", default="*", help="run the tests whose name matches")
+    parser.add_argument("--long", action="store_true", help="run what takes long, too")
     parser.add_argument("--kernel", action="append", default=[], help="a kernel series to test on")
     return parser.parse_args()
 
@@ -24,12 +26,13 @@ def _matches(name: str, glob: str) -> bool:
     return fnmatch.fnmatch(name, glob)
 
 
-def _guest(report: Report, kernel: Kernel, glob: str, connectx: bool) -> None:
+def _guest(report: Report, kernel: Kernel, glob: str, long: bool, connectx: bool) -> None:
     """The guest tests of one kernel. A glob may name them with the kernel or without."""
     tests = [
         test
         for test in guest_test.find()
         if test.runs_on(kernel.series)
+        and (long or not test.long)
         and (_matches(test.name, glob) or _matches(f"{kernel.series}/{test.name}", glob))
     ]
     if not tests:
@@ -53,14 +56,14 @@ def _guest(report: Report, kernel: Kernel, glob: str, connectx: bool) -> None:
 def main() -> int:
     """Entry point; returns the exit status."""
     options = _arguments()
-    report = Report()
+    report = Report(run_logs("check"))
     if _matches("runner/unit", options.glob):
         step.run(
             report,
             "runner/unit",
             [sys.executable, "-m", "unittest", "discover", "-s", "tests/vm/runner", "-t", "tests/vm"],
         )
-    cargo.run(report, options.glob)
+    cargo.run(report, options.glob, options.long)
     connectx = build.connectx(report)
     kernels = [Kernel(series) for series in options.kernel]
     for kernel in kernels:
@@ -68,7 +71,7 @@ def main() -> int:
             self_test.run(report, kernel, options.glob)
             break
     for kernel in kernels:
-        _guest(report, kernel, options.glob, connectx)
+        _guest(report, kernel, options.glob, options.long, connectx)
     if report.passed + report.failed + report.skipped == 0:
         print(f"no test matches {options.glob}", file=sys.stderr)
         return 2

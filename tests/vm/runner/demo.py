@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from . import dmesg, guest_test, make
 from .connectx import ConnectXError
 from .kernel import Kernel
-from .paths import CHECKOUT, LOGS, shown
+from .paths import CHECKOUT, run_logs, shown
 from .vm import VM, VMError
 
 _SCRIPT = CHECKOUT / "tests/vm/demo.sh"
@@ -81,21 +80,23 @@ def _judge(account: Account, image: Path) -> str:
     for moved in ("payload bytes read", "payload bytes written"):
         if numbers[moved] != len(content):
             raise DemoError(f"{moved}: {numbers[moved]}, the file has {len(content)}")
-    if numbers["WRITEs posted"] != numbers["WRITEs executed"]:
-        raise DemoError("the device did not execute as many WRITEs as were posted")
+    for ours, theirs in (
+        ("WRITEs posted", "WRITEs executed"),
+        ("doorbells rung", "doorbells received"),
+    ):
+        if numbers[ours] != numbers[theirs]:
+            raise DemoError(f"{numbers[ours]} {ours}, {numbers[theirs]} {theirs}")
     return f"{len(content)} bytes by RDMA WRITE, sha256 {expected} on both sides"
 
 
-def _run(kernel: Kernel) -> str:
+def _run(kernel: Kernel, logs: Path) -> str:
     test = guest_test.parse("demo", _SCRIPT)
-    logs = LOGS / "demo"
-    shutil.rmtree(logs, ignore_errors=True)
     print(f"booting {kernel.release} with functions {', '.join(test.shape.functions)} ...", flush=True)
     with VM(kernel, test.shape, logs) as vm:
         outcome = vm.run("demo", test.script, test.timeout)
         if outcome.lost:
             raise DemoError(f"{outcome.lost}\n{vm.console_tail(20)}")
-        output = outcome.output.read_text(errors="replace").strip()
+        output = outcome.text().strip()
         if outcome.status:
             raise DemoError(f"exit status {outcome.status}: {output}")
         faults = dmesg.faults(outcome.kernel_log, test.dmesg_allow)
@@ -116,10 +117,11 @@ def main() -> int:
     kernel = Kernel(parser.parse_args().kernel)
     if not (make.modules(kernel) and make.connectx()):
         return 1
+    logs = run_logs("demo")
     try:
-        result = _run(kernel)
+        result = _run(kernel, logs)
     except (DemoError, VMError, ConnectXError) as error:
-        print(f"demo: not ok: {error}; logs: {shown(LOGS / 'demo')}")
+        print(f"demo: not ok: {error}; logs: {shown(logs)}")
         return 1
     print(f"demo: ok: {result}")
     return 0

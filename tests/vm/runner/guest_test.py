@@ -10,6 +10,7 @@ The header is the run of comment lines at the top of the script. Lines of the fo
     timeout       seconds, 60 by default
     connectx      more arguments for the software ConnectX
     boot          ``own`` for a test that wants a VM for itself
+    when          ``long`` for a test that only `make check-all` runs
     kernels       the kernel series that it runs on; all of them by default
     dmesg-allow   regular expression of a kernel log line that is expected; may be repeated
 """
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from .paths import GUEST_TESTS
 
-_KEYS = {"functions", "cpus", "memory", "timeout", "connectx", "boot", "kernels", "dmesg-allow"}
+_KEYS = {"functions", "cpus", "memory", "timeout", "connectx", "boot", "when", "kernels", "dmesg-allow"}
 
 
 class HeaderError(Exception):
@@ -49,6 +50,7 @@ class GuestTest:
     shape: Shape = Shape()
     timeout: int = 60
     own_boot: bool = False
+    long: bool = False
     kernels: tuple[str, ...] = ()
     dmesg_allow: tuple[re.Pattern[str], ...] = ()
 
@@ -92,8 +94,9 @@ def parse(name: str, script: Path) -> GuestTest:
             raise HeaderError(f"{script}: {key}: {value} is not a positive number")
         return int(value)
 
-    if declared.get("boot", "own") != "own":
-        raise HeaderError(f"{script}: boot: only `own` can be declared")
+    for key, only in (("boot", "own"), ("when", "long")):
+        if declared.get(key, only) != only:
+            raise HeaderError(f"{script}: {key}: only `{only}` can be declared")
     return GuestTest(
         name=name,
         script=script,
@@ -105,6 +108,7 @@ def parse(name: str, script: Path) -> GuestTest:
         ),
         timeout=number("timeout", GuestTest.timeout),
         own_boot="boot" in declared,
+        long="when" in declared,
         kernels=split_list(declared.get("kernels", "")),
         dmesg_allow=tuple(allow),
     )

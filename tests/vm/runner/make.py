@@ -10,13 +10,12 @@ import time
 
 from . import build
 from .kernel import Kernel
-from .paths import LOGS, MODULES, shown
+from .paths import MODULES, run_logs, shown
 
 
 def _build(title: str, name: str, command: list[str]) -> bool:
     """Runs a build; says what it does, how long that took, and if it failed, why and where."""
-    log = LOGS / f"{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = run_logs(name) / "log"
     print(f"{title} ...", flush=True)
     start = time.monotonic()
     with log.open("wb") as output:

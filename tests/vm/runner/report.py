@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 
 class Report:
-    """Prints results as they come, and counts them."""
+    """Prints results as they come, and counts them. `logs` is where the run's logs go."""
 
-    def __init__(self) -> None:
+    def __init__(self, logs: Path) -> None:
+        self.logs = logs
         self.passed = 0
         self.failed = 0
         self.skipped = 0

@@ -7,11 +7,12 @@ import dataclasses
 import fnmatch
 import re
 import time
+from pathlib import Path
 
 from . import guest_test
 from .guest_test import GuestTest
 from .kernel import Kernel
-from .paths import CHECKOUT, LOGS, shown
+from .paths import CHECKOUT, shown
 from .report import Report
 from .suite import Suite
 
@@ -42,8 +43,8 @@ class _Result:
 class _Recorder(Report):
     """Keeps the results instead of printing them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, logs: Path) -> None:
+        super().__init__(logs)
         self.results: dict[str, _Result] = {}
 
     def ok(self, name: str, seconds: float) -> None:
@@ -66,10 +67,11 @@ def run(report: Report, kernel: Kernel, glob: str) -> None:
     tests = _tests(glob)
     if not tests:
         return
-    recorder = _Recorder()
-    logs = LOGS / "self-test"
+    logs = report.logs / "self-test"
+    logs.mkdir()
+    recorder = _Recorder(logs)
     start = time.monotonic()
-    Suite(kernel, recorder, logs, grace=_GRACE_SECONDS).run(tests)
+    Suite(kernel, recorder, grace=_GRACE_SECONDS).run(tests)
     for test in tests:
         name = test.script.stem
         expected = EXPECTED[name]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .paths import LOGS, shown
+from .paths import shown
 from .report import Report
 
 Explain = Callable[[str], str]
@@ -23,7 +24,7 @@ def last_line(output: str) -> str:
 def first_error(output: str) -> str:
     """The first line of a build's output that speaks of an error."""
     for line in output.splitlines():
-        if "error" in line.lower() and "recipe for target" not in line:
+        if re.search(r"\berror\b", line, re.IGNORECASE):
             return line.strip()[:200]
     return last_line(output)
 
@@ -43,8 +44,7 @@ def run(
     `explain` makes the reason out of the output of a command that failed; `forbid` may find
     a reason in that of one that did not.
     """
-    log = LOGS / (name.replace("/", "-") + ".log")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = report.logs / (name.replace("/", "-") + ".log")
     start = time.monotonic()
     reason: str | None
     with log.open("wb") as output:

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 from . import dmesg
 from .connectx import ConnectXError
 from .guest_test import GuestTest, boots
 from .kernel import Kernel
-from .paths import LOGS, shown
+from .paths import shown
 from .report import Report
 from .vm import GRACE_SECONDS, STATUS_TIMEOUT, VM, Outcome, VMError
 
@@ -22,7 +19,7 @@ def _reason(test: GuestTest, outcome: Outcome) -> str | None:
     if outcome.status == STATUS_TIMEOUT:
         return f"out of time ({test.timeout} s)"
     if outcome.status:
-        lines = outcome.output.read_text(errors="replace").strip().splitlines()
+        lines = outcome.text().strip().splitlines()
         last = f": {lines[-1][:200]}" if lines else ""
         return f"exit status {outcome.status}{last}"
     faults = dmesg.faults(outcome.kernel_log, test.dmesg_allow)
@@ -38,15 +35,12 @@ class Suite:
         self,
         kernel: Kernel,
         report: Report,
-        logs: Path | None = None,
         grace: float = GRACE_SECONDS,
     ) -> None:
         self._grace = grace
         self._kernel = kernel
         self._report = report
-        self._logs = logs or LOGS / kernel.series
         self._boots = 0
-        shutil.rmtree(self._logs, ignore_errors=True)
 
     def run(self, tests: list[GuestTest]) -> None:
         """Runs all tests that want this kernel."""
@@ -61,7 +55,7 @@ class Suite:
         A test that failed may leave the guest in any state, so the next one gets a fresh VM.
         """
         self._boots += 1
-        logs = self._logs / f"boot{self._boots}"
+        logs = self._report.logs / f"{self._kernel.series}-boot{self._boots}"
         try:
             with VM(self._kernel, tests[0].shape, logs, self._grace) as vm:
                 faults = dmesg.faults(vm.boot_log(), ())

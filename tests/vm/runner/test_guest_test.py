@@ -27,18 +27,18 @@ class Header(unittest.TestCase):
     def test_all_keys(self) -> None:
         test = self.parse(
             "#!/bin/bash\n# functions: pf,vf\n# cpus: 4\n# memory: 512\n# timeout: 7\n"
-            "# connectx: --scramble-reserved --verbose\n# boot: own\n# kernels: 7.3 debug\n"
+            "# connectx: --scramble-reserved --verbose\n# boot: own\n# when: long\n# kernels: 7.3 debug\n"
             "# dmesg-allow: one: two\n# dmesg-allow: three\n"
         )
         shape = Shape(("pf", "vf"), 4, 512, ("--scramble-reserved", "--verbose"))
         self.assertEqual(test.shape, shape)
-        self.assertEqual((test.timeout, test.own_boot), (7, True))
+        self.assertEqual((test.timeout, test.own_boot, test.long), (7, True, True))
         self.assertEqual([p.pattern for p in test.dmesg_allow], ["one: two", "three"])
         self.assertTrue(test.runs_on("debug"))
         self.assertFalse(test.runs_on("7.2"))
 
     def test_errors(self) -> None:
-        for header in ("cpus: two", "cpus: 0", "boot: shared", "dmesg-allow: (", "cpus: 1\n# cpus: 2"):
+        for header in ("cpus: two", "cpus: 0", "boot: shared", "when: never", "dmesg-allow: (", "cpus: 1\n# cpus: 2"):
             with self.subTest(header), self.assertRaises(HeaderError):
                 self.parse(f"# {header}\n")
 

@@ -22,6 +22,8 @@ _BOOT_SECONDS = 180
 _POWEROFF_SECONDS = 60
 # What the guest's agent may need beyond a test's own limit.
 GRACE_SECONDS = 45
+# How often to look at the processes on the host while the guest works.
+_LOOK_SECONDS = 1
 STATUS_TIMEOUT = 124
 
 
@@ -41,6 +43,13 @@ class Outcome:
     output: Path
     kernel_log: list[dmesg.Line]
     lost: str | None = None
+
+    def text(self) -> str:
+        """The output; none where the script did not come to run."""
+        try:
+            return self.output.read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
 
 
 def time_scale(kernel: Kernel) -> float:
@@ -114,12 +123,15 @@ class VM:
         """The next line from the guest's agent. Raises VMError, and the VM counts as lost."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
-            self._agent.settimeout(max(0.01, deadline - time.monotonic()))
+            self._agent.settimeout(_LOOK_SECONDS)
             try:
                 data = self._agent.recv(4096)
-            except TimeoutError as error:
-                self.alive = False
-                raise VMError(f"the guest hangs: no answer in {seconds:.0f} s") from error
+            except TimeoutError:
+                self._require_connectx()
+                if time.monotonic() > deadline:
+                    self.alive = False
+                    raise VMError(f"the guest hangs: no answer in {seconds:.0f} s") from None
+                continue
             except ConnectionError:
                 data = b""
             if not data:
@@ -128,6 +140,12 @@ class VM:
             self._buffer += data
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line.decode(errors="replace").strip()
+
+    def _require_connectx(self) -> None:
+        """Raises VMError if the software ConnectX is there no longer; the VM counts as lost."""
+        if self._connectx and self._connectx.process.status is not None:
+            self.alive = False
+            raise VMError(f"the software ConnectX ended with status {self._connectx.process.status}")
 
     def _cause_of_death(self) -> str:
         self._qemu.wait(10)
@@ -150,18 +168,13 @@ class VM:
             if len(words) != 3 or words[:2] != ["done", identifier]:
                 self.alive = False
                 raise VMError(f"unexpected answer from the guest: {' '.join(words)}")
+            self._require_connectx()
         except (VMError, OSError) as error:
             log, _ = dmesg.of_test(dmesg.read(self._kmsg), identifier)
             seconds = time.monotonic() - start
             return Outcome(None, seconds, output, log, lost=str(error))
         seconds = time.monotonic() - start
-        log = self._kernel_log(identifier)
-        if self._connectx and self._connectx.process.status is not None:
-            status = self._connectx.process.status
-            self.alive = False
-            lost = f"the software ConnectX ended with status {status}"
-            return Outcome(None, seconds, output, log, lost=lost)
-        return Outcome(int(words[2]), seconds, output, log)
+        return Outcome(int(words[2]), seconds, output, self._kernel_log(identifier))
 
     def _kernel_log(self, identifier: str) -> list[dmesg.Line]:
         """The kernel log of a test that has ended: waits until all of it has arrived."""

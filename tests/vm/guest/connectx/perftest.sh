@@ -17,7 +17,7 @@ perftest() {
 	echo "$*: ok"
 }
 
-up 0 1
+up_between
 perftest ib_write_bw -a -n 10
 perftest ib_send_bw -a -n 10
 perftest ib_read_bw -a -n 10

@@ -18,7 +18,7 @@ pingpong() {
 	echo "$*: $(tail -1 "$RESULTS/client.txt")"
 }
 
-up 0 1
+up_between
 pingpong ibv_rc_pingpong -c -n 200
 pingpong ibv_rc_pingpong -c -n 50 -s 100000
 pingpong ibv_rc_pingpong -c -n 200 -e

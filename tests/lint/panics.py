@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""No panic on the data path: a panic in the kernel is a BUG.
+
+Looks at the object code for calls of what Rust panics by: failed indexing, overflow, unwrap.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
+_PANIC = re.compile(
+    r"core::panicking|unwrap_failed|expect_failed|slice_\w*index\w*_fail|len_mismatch_fail"
+)
+# What runs for each request or completion: by module in Rust, by name in C.
+_DATA_PATH = re.compile(
+    r"\bmain::(wqe|doorbell|cq|queue|qid)::"
+    r"|^mlx5_ulp_(queue_)?(post|write|send|read|recv|flush|poll|complete)"
+)
+
+
+def panics(listing: str) -> dict[str, int]:
+    """How many calls of a panic each function of a disassembly has, for those that have any."""
+    found: dict[str, int] = {}
+    function = ""
+    for line in listing.splitlines():
+        header = _FUNCTION.match(line)
+        if header:
+            function = header[1]
+        elif _PANIC.search(line):
+            found[function] = found.get(function, 0) + 1
+    return found
+
+
+def main() -> int:
+    """Checks the object files named on the command line."""
+    bad = 0
+    for name in sys.argv[1:]:
+        if not Path(name).exists():
+            print(f"{name} is not built")
+            return 1
+        listing = subprocess.run(
+            ["objdump", "-dr", "--no-show-raw-insn", "--demangle=rust", name],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        for function, calls in sorted(panics(listing.stdout).items()):
+            if _DATA_PATH.search(function):
+                print(f"{function} can panic ({calls} places)")
+                bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# For guest tests with RDMA programs between the two functions. Source lib/connectx.sh first.
+
+# gid_index N: index of the link-local GID of RoCE v2 of function N. Linux does not send from one function of a guest to
+# an IPv4 address of another: that address is its own.
+gid_index() {
+	local port=/sys/class/infiniband/mlx5_$1/ports/1 index
+	for index in {0..15}; do
+		if grep -q v2 "$port/gid_attrs/types/$index" 2> /dev/null &&
+			grep -q ^fe80 "$port/gids/$index"; then
+			echo "$index"
+			return
+		fi
+	done
+	fail "mlx5_$1 has no link-local GID"
+}
+
+settled() {
+	! ip -6 address show tentative | grep -q inet6
+}
+
+# up_between: brings both functions up, until they can reach each other by their link-local addresses.
+up_between() {
+	up 0 1
+	until_true 30 settled || fail "the link-local addresses stay tentative"
+	until_true 30 gid_index 0 && until_true 30 gid_index 1 || fail "no link-local GIDs"
+}
+
+# listening PORT: whether a program waits for its peer there.
+listening() {
+	grep -qi ": [0-9A-F]*:$(printf %04X "$1") [0-9A-F]*:0000 0A" /proc/net/tcp /proc/net/tcp6
+}
+
+# between PORT SERVER CLIENT: runs SERVER, waits until it is listening on PORT, and runs CLIENT; both must end well.
+# What they say is in $RESULTS.
+between() {
+	local server
+
+	# The commands are lists of words.
+	# shellcheck disable=SC2086
+	$2 > "$RESULTS/server.txt" 2>&1 &
+	server=$!
+	until_true 30 listening "$1" || fail "$2: does not listen: $(tail -1 "$RESULTS/server.txt")"
+	# shellcheck disable=SC2086
+	$3 > "$RESULTS/client.txt" 2>&1 || fail "$3: $(tail -1 "$RESULTS/client.txt")"
+	wait $server || fail "$2: $(tail -1 "$RESULTS/server.txt")"
+}
