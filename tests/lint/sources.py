@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-_GENERATED = ("*_generated.rs", "*.list", "*.mod.c", "*.o", "*.a", "*.ko", "*.mod", "*.rmeta")
+_GENERATED = ("*_generated.rs", "ulp_bindings.rs", "*.list", "*.mod.c", "*.o", "*.a", "*.ko", "*.mod", "*.rmeta")
 _NOT_TEXT = {".pcap", ".png", ".bin"}
 _DIRECTORIES = {".git", "build", "target", "__pycache__", ".mypy_cache"}
 

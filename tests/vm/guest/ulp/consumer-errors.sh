@@ -18,3 +18,4 @@ load mlx5_ulp
 before=$(objects)
 consumer_test bad_rkey bad_bounds bad_right bad_domain bad_lkey silent_before_error refusals
 same_objects "$before"
+rmmod mlx5_ulp

@@ -18,3 +18,4 @@ load mlx5_ulp
 before=$(objects)
 consumer_test full shapes from_completion unsignaled posters queues wrap
 same_objects "$before"
+rmmod mlx5_ulp
