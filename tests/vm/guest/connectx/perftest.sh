@@ -23,7 +23,7 @@ perftest ib_send_bw -a -n 10
 perftest ib_read_bw -a -n 10
 perftest ib_atomic_bw -n 100
 perftest ib_write_bw -s 4096 -n 100 -q 4
-perftest ib_send_bw -s 4096 -n 100 -c UD
+perftest ib_send_bw -s 1024 -n 100 -c UD
 perftest ib_write_bw -s 4096 -n 100 -c UC
 perftest ib_write_lat -s 64 -n 100
 perftest ib_send_lat -s 64 -n 100 -e
