@@ -4,4 +4,6 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| connectx::fuzz::guest(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    connectx::fuzz::guest(data);
+});

@@ -13,7 +13,7 @@ set -eu
 
 up 0 1
 ibv_devinfo -v > "$RESULTS/devinfo"
-[ "$(grep -c PORT_ACTIVE "$RESULTS/devinfo")" = 2 ] || fail "not both ports are active"
+[ "$(grep -c 'state:.*PORT_ACTIVE' "$RESULTS/devinfo")" = 2 ] || fail "not both ports are active"
 grep -q 'vendor_part_id:.*4125' "$RESULTS/devinfo" || fail "no physical function"
 grep -q 'vendor_part_id:.*4126' "$RESULTS/devinfo" || fail "no virtual function"
 [ "$(ls /sys/class/net | grep -c '^eth')" = 2 ] || fail "not two netdevs"

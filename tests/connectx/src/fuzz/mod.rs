@@ -3,12 +3,17 @@
 //! Fuzz target: a hostile guest.
 //!
 //! [`guest`] takes bytes for a program of register accesses, commands, memory contents and frames,
-//! and runs it on a function. It must not panic, and each step must end soon. Numbers of objects
-//! that commands returned are used again in later commands, so that programs get somewhere.
+//! and runs it on a function. It must not panic, and each step must end soon. So that programs get
+//! somewhere, they start from some objects, many commands are well-behaved ones with a few changes,
+//! and numbers of objects that commands returned are used again. The port is connected to itself.
+
+mod template;
 
 use crate::cmd;
 use crate::config::Kind;
 use crate::driver::{command, Driver, FREE, MEMORY};
+use crate::hca::State;
+use template::Base;
 
 /// Bytes of input, zero when they run out.
 struct Input<'a>(&'a [u8]);
@@ -60,7 +65,8 @@ impl Numbers {
         if number != 0 && !self.0.contains(&number) {
             self.0.push(number);
             if self.0.len() > 64 {
-                self.0.remove(0);
+                // The first four are those that everything else refers to.
+                self.0.remove(4);
             }
         }
     }
@@ -103,7 +109,7 @@ fn random_command(input: &mut Input<'_>, numbers: &Numbers) -> (Vec<u8>, usize) 
     let op_mod = u16::from(input.u8() % 8);
     let len = (known.min_in + extra).saturating_sub(cut);
     let mut body = command(opcode, op_mod, len);
-    for _ in 0..input.u8() % 24 {
+    for _ in 0..input.u8() % 8 {
         let at = (usize::from(input.u16()) % len.max(12)) & !3;
         let value = dword(input, numbers).to_be_bytes();
         if let Some(place) = body.get_mut(at.max(8)..at.max(8) + 4) {
@@ -113,17 +119,68 @@ fn random_command(input: &mut Input<'_>, numbers: &Numbers) -> (Vec<u8>, usize) 
     (body, known.min_out.max(16) + extra)
 }
 
-fn step(driver: &mut Driver, input: &mut Input<'_>, numbers: &mut Numbers) {
-    match input.u8() % 8 {
-        0..=2 => {
+/// A well-behaved command, or one with a change or two.
+fn changed_command(input: &mut Input<'_>, numbers: &Numbers, base: &mut Base) -> Vec<u8> {
+    let object = input.choose(&numbers.0).unwrap_or(0);
+    let mut body = base.command(input.u8(), object);
+    for _ in 0..(input.u8() % 8).saturating_sub(5) {
+        let at = (usize::from(input.u16()) % body.len()) & !3;
+        let value = dword(input, numbers).to_be_bytes();
+        if let Some(place) = body.get_mut(at.max(8)..at.max(8) + 4) {
+            place.copy_from_slice(&value);
+        }
+    }
+    body
+}
+
+/// Writes a WQE, or what looks like one, into a slot of a queue, and moves a doorbell record on.
+fn post(driver: &mut Driver, input: &mut Input<'_>, numbers: &Numbers) {
+    let (slot, record) = Base::slot(input.u16());
+    let mut wqe = [0; 64];
+    let opcodes = [0, 1, 8, 9, 0xa, 0xb, 0xe, 0x10, 0x11, 0x12, 0x14, 0x25];
+    wqe[3] = input.choose(&opcodes).unwrap_or(0);
+    let queue = input.choose(&numbers.0).unwrap_or(0);
+    wqe[4..8].copy_from_slice(&(queue << 8 | u32::from(input.u8() % 6)).to_be_bytes());
+    wqe[11] = input.u8();
+    for word in wqe[16..].chunks_mut(4) {
+        let value = match input.u8() % 4 {
+            // A key, a length, an address.
+            0 => input.choose(&numbers.0).unwrap_or(0) << 8,
+            1 => input.u16().into(),
+            2 => input.u32() % MEMORY as u32,
+            _ => 0,
+        };
+        word.copy_from_slice(&value.to_be_bytes());
+    }
+    driver.write(slot, &wqe);
+    let counters = [input.u8() % 32, input.u8() % 32];
+    for (at, counter) in [0, 4].into_iter().zip(counters) {
+        driver.write(record + at, &u32::from(counter).to_be_bytes());
+    }
+    driver
+        .hca
+        .mmio_write(driver.now, u64::from(numbers.0[0]) << 12 | 0x800, &wqe[..8]);
+}
+
+fn step(driver: &mut Driver, input: &mut Input<'_>, numbers: &mut Numbers, base: &mut Base) {
+    match input.u8() % 12 {
+        0 => {
             let (body, out_len) = random_command(input, numbers);
             let output = driver.execute(&body, out_len);
             if let Some([0, .., a, b, c]) = output.first_chunk::<12>() {
                 numbers.learn(u32::from_be_bytes([0, *a, *b, *c]));
             }
         }
+        8 | 9 => post(driver, input, numbers),
+        1 | 2 | 10 | 11 => {
+            let body = changed_command(input, numbers, base);
+            let output = driver.execute(&body, 16);
+            if let Some([0, .., a, b, c]) = output.first_chunk::<12>() {
+                numbers.learn(u32::from_be_bytes([0, *a, *b, *c]));
+            }
+        }
         3 => {
-            let len = usize::from(input.u8());
+            let len = usize::from(input.u8() % 64);
             let addr = FREE + u64::from(input.u32()) % (MEMORY as u64 - FREE);
             let bytes = input.take(len);
             driver.write(addr, &bytes);
@@ -152,7 +209,7 @@ fn step(driver: &mut Driver, input: &mut Input<'_>, numbers: &mut Numbers) {
             driver.hca.mmio_read(driver.now, offset, &mut buf);
         }
         6 => {
-            let len = usize::from(input.u16() % 2048);
+            let len = usize::from(input.u16() % 160);
             let frame = input.take(len);
             driver.hca.receive(driver.now, &frame);
         }
@@ -169,8 +226,12 @@ fn step(driver: &mut Driver, input: &mut Input<'_>, numbers: &mut Numbers) {
     }
 }
 
-/// Runs a program of a hostile guest.
-pub fn guest(data: &[u8]) {
+/// Runs a program of a hostile guest; returns how many of its commands succeeded.
+///
+/// # Panics
+///
+/// When objects survive the reset at the end: a bug, as any other panic.
+pub fn guest(data: &[u8]) -> u64 {
     let mut input = Input(data);
     let mut driver = match input.u8() % 8 {
         0 => Driver::new(Kind::Pf),
@@ -178,10 +239,17 @@ pub fn guest(data: &[u8]) {
         _ => Driver::initialized(Kind::Pf),
     };
     let mut numbers = Numbers::default();
-    while !input.is_empty() {
-        step(&mut driver, &mut input, &mut numbers);
+    let mut base = Base::default();
+    if driver.hca.state == State::Initialized {
+        base = Base::create(&mut driver);
     }
+    numbers.0.extend(base.numbers());
+    while !input.is_empty() {
+        step(&mut driver, &mut input, &mut numbers, &mut base);
+    }
+    let counters = driver.hca.io.counters;
     driver.hca.reset();
     let left: usize = driver.hca.objects().iter().map(|(_, count)| count).sum();
     assert_eq!(left, 0, "objects survived a reset");
+    counters.commands - counters.commands_failed
 }
