@@ -27,6 +27,7 @@ struct ib_device;
 
 struct mlx5_ulp_device;
 struct mlx5_ulp_queue;
+struct mlx5_ulp_exclusive;
 struct mlx5_ulp_region;
 struct mlx5_ulp_request;
 
@@ -194,6 +195,18 @@ u32 mlx5_ulp_region_key(const struct mlx5_ulp_region *region);
 /* --------------------------------------------------------------- queue -- */
 
 /**
+ * enum mlx5_ulp_queue_flags - who posts to a queue
+ * @MLX5_ULP_QUEUE_SHARED: any number of tasks and interrupts, by
+ *	mlx5_ulp_post_write() and mlx5_ulp_post_writes(), under the queue's lock
+ * @MLX5_ULP_QUEUE_EXCLUSIVE: one poster at a time, by
+ *	mlx5_ulp_exclusive_post_writes(), without a lock
+ */
+enum mlx5_ulp_queue_flags {
+	MLX5_ULP_QUEUE_SHARED		= 0,
+	MLX5_ULP_QUEUE_EXCLUSIVE	= 1 << 0,
+};
+
+/**
  * struct mlx5_ulp_queue_attr - how to make a queue
  * @depth: requests that may be in flight, not 0
  * @max_sge: most data ranges of one request, 1 if left 0
@@ -201,6 +214,7 @@ u32 mlx5_ulp_region_key(const struct mlx5_ulp_region *region);
  * @vector: completion vector, whose CPU the callbacks run on; any number, it is
  *	reduced to the vectors that there are
  * @access: of &enum mlx5_ulp_access: what the peer may do through this queue
+ * @flags: of &enum mlx5_ulp_queue_flags
  * @context: passed with each completion
  *
  * A request that needs neither more ranges nor more inline bytes than said here
@@ -212,6 +226,7 @@ struct mlx5_ulp_queue_attr {
 	u32 max_inline;
 	u32 vector;
 	u32 access;
+	u32 flags;
 	void *context;
 };
 
@@ -258,8 +273,7 @@ struct mlx5_ulp_connect_attr {
  * @attr: its attributes
  *
  * The queue has its own send ring, completion queue and doorbell register, and
- * shares no lock with other queues. Any number of tasks and interrupts may post
- * to it at a time.
+ * shares no lock with other queues.
  *
  * Context: May sleep.
  * Return: the queue, to be given back by mlx5_ulp_queue_destroy(), or an
@@ -422,7 +436,7 @@ struct mlx5_ulp_write {
  * %-ENOTCONN when it is not connected yet, %-EPIPE when it has failed,
  * %-ENODEV when the device is gone, %-EMSGSIZE when the request has more ranges
  * or inline bytes than the queue was made for, %-EINVAL for flags that don't
- * exist.
+ * exist or a queue that is exclusive.
  */
 int mlx5_ulp_post_write(struct mlx5_ulp_queue *queue,
 			const struct mlx5_ulp_write *write);
@@ -442,6 +456,38 @@ int mlx5_ulp_post_write(struct mlx5_ulp_queue *queue,
 int mlx5_ulp_post_writes(struct mlx5_ulp_queue *queue,
 			 const struct mlx5_ulp_write *writes,
 			 unsigned int count);
+
+/**
+ * mlx5_ulp_queue_exclusive() - the posting side of an exclusive queue
+ * @queue: a queue with %MLX5_ULP_QUEUE_EXCLUSIVE
+ *
+ * Context: Any context.
+ * Return: the handle, good as long as the queue; posting by the other handle
+ * answers %-EINVAL.
+ */
+static inline struct mlx5_ulp_exclusive *
+mlx5_ulp_queue_exclusive(struct mlx5_ulp_queue *queue)
+{
+	return (struct mlx5_ulp_exclusive *)queue;
+}
+
+/**
+ * mlx5_ulp_exclusive_post_writes() - post a chain of RDMA WRITEs without a lock
+ * @queue: the queue, connected
+ * @writes: the chain
+ * @count: its length
+ *
+ * As mlx5_ulp_post_writes(). The caller sees to it that no two calls for one
+ * queue run at the same time, nor one and mlx5_ulp_queue_drain(). The doorbell
+ * is rung at the end of each call, whatever the doorbell mode: chains are the
+ * batches here.
+ *
+ * Context: Any context.
+ * Return: as mlx5_ulp_post_writes().
+ */
+int mlx5_ulp_exclusive_post_writes(struct mlx5_ulp_exclusive *queue,
+				   const struct mlx5_ulp_write *writes,
+				   unsigned int count);
 
 /**
  * mlx5_ulp_flush() - show the device everything that was posted

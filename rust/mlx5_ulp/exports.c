@@ -23,4 +23,5 @@ EXPORT_SYMBOL_GPL(mlx5_ulp_queue_destroy);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_query_stats);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post_write);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post_writes);
+EXPORT_SYMBOL_GPL(mlx5_ulp_exclusive_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_flush);

@@ -20,7 +20,6 @@ use kernel::{
 pub(crate) type IrqLock<T> = Lock<T, IrqSaveBackend>;
 
 /// What [`IrqLock::lock`] returns; unlocks and restores the interrupt state when dropped.
-#[expect(dead_code)]
 pub(crate) type IrqGuard<'a, T> = Guard<'a, T, IrqSaveBackend>;
 
 /// Creates the initializer of an [`IrqLock`] with its own lock class and name.
@@ -76,9 +75,62 @@ unsafe impl Backend for IrqSaveBackend {
         None
     }
 
-    #[inline]
-    unsafe fn assert_is_held(ptr: *mut Self::State) {
+    #[inline(always)]
+    unsafe fn assert_is_held(_ptr: *mut Self::State) {
+        // Every guard asserts that when it is made. Without lock checking it is a call of nothing.
+        #[cfg(CONFIG_LOCKDEP)]
         // SAFETY: The caller guarantees an initialized lock.
-        unsafe { bindings::spin_assert_is_held(ptr) }
+        unsafe {
+            bindings::spin_assert_is_held(_ptr)
+        }
+    }
+}
+
+/// Interrupts of this CPU are off while it exists, and then as they were before.
+///
+/// A grace period of RCU waits for it: `synchronize_rcu()` returns only after every CPU had its
+/// interrupts on.
+pub(crate) struct InterruptsOff {
+    #[cfg(CONFIG_X86_64)]
+    flags: u64,
+    #[cfg(not(CONFIG_X86_64))]
+    _guard: kernel::sync::rcu::Guard,
+    /// Bound to this CPU.
+    _not_send: core::marker::PhantomData<*mut ()>,
+}
+
+impl InterruptsOff {
+    /// Turns them off. Nests.
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        #[cfg(CONFIG_X86_64)]
+        let flags: u64;
+        // SAFETY: What `local_irq_save()` does: the flags go to a register, then interrupts off. Not
+        // `nostack`: the flags pass over the stack.
+        #[cfg(CONFIG_X86_64)]
+        unsafe {
+            core::arch::asm!("pushfq", "pop {}", "cli", out(reg) flags)
+        };
+        Self {
+            #[cfg(CONFIG_X86_64)]
+            flags,
+            #[cfg(not(CONFIG_X86_64))]
+            _guard: kernel::sync::rcu::read_lock(),
+            _not_send: core::marker::PhantomData,
+        }
+    }
+}
+
+impl Drop for InterruptsOff {
+    #[inline(always)]
+    fn drop(&mut self) {
+        /// `X86_EFLAGS_IF`.
+        #[cfg(CONFIG_X86_64)]
+        const IF: u64 = 1 << 9;
+        #[cfg(CONFIG_X86_64)]
+        if self.flags & IF != 0 {
+            // SAFETY: They were on when `new` turned them off on this CPU.
+            unsafe { core::arch::asm!("sti") };
+        }
     }
 }

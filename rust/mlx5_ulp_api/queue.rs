@@ -69,6 +69,7 @@ impl Queue {
             max_inline: 0,
             vector: attr.vector,
             access: attr.access.bits(),
+            flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED,
             context: null_mut(),
         };
         // SAFETY: The handle is open, the attributes are valid.

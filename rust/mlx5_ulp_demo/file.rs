@@ -38,12 +38,7 @@ impl File {
         let mut position = position;
         // SAFETY: By the type invariant the file is open; the bytes may be written.
         let len = unsafe {
-            bindings::kernel_read(
-                self.0,
-                room.as_mut_ptr().cast(),
-                room.len(),
-                &mut position,
-            )
+            bindings::kernel_read(self.0, room.as_mut_ptr().cast(), room.len(), &mut position)
         };
         usize::try_from(len).map_err(|_| Error::from_errno(len as c_int))
     }

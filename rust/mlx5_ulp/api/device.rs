@@ -18,7 +18,7 @@ use crate::{
     },
     queue::{
         ring::MAX_LOG_BLOCKS,
-        send::Shape, //
+        shape::Shape, //
     },
 };
 use core::sync::atomic::{

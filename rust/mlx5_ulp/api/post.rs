@@ -7,13 +7,19 @@ use super::{
     int_result,
     queue::queue, //
 };
+use crate::queue::credit::Handle;
 use kernel::ffi::{
     c_int,
     c_uint, //
 };
 use mlx5_ulp_bindings as bindings;
 
-declared!(mlx5_ulp_post_write, mlx5_ulp_post_writes, mlx5_ulp_flush);
+declared!(
+    mlx5_ulp_post_write,
+    mlx5_ulp_post_writes,
+    mlx5_ulp_exclusive_post_writes,
+    mlx5_ulp_flush
+);
 
 /// See `<mlx5_ulp.h>`.
 ///
@@ -28,9 +34,8 @@ unsafe extern "C" fn mlx5_ulp_post_write(
 ) -> c_int {
     // SAFETY: Guaranteed by the caller.
     int_result(unsafe {
-        self::queue(queue)
-            .send()
-            .post_writes(core::slice::from_ref(&*write))
+        let write = core::slice::from_ref(&*write);
+        self::queue(queue).send().post_writes(Handle::Shared, write)
     })
 }
 
@@ -51,7 +56,34 @@ unsafe extern "C" fn mlx5_ulp_post_writes(
     // SAFETY: Guaranteed by the caller.
     let writes = unsafe { core::slice::from_raw_parts(writes, count as usize) };
     // SAFETY: Guaranteed by the caller.
-    int_result(unsafe { self::queue(queue).send().post_writes(writes) })
+    int_result(unsafe {
+        self::queue(queue)
+            .send()
+            .post_writes(Handle::Shared, writes)
+    })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// As [`mlx5_ulp_post_writes`], and nobody else posts to the queue or drains it meanwhile.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_exclusive_post_writes(
+    queue: *mut bindings::mlx5_ulp_exclusive,
+    writes: *const bindings::mlx5_ulp_write,
+    count: c_uint,
+) -> c_int {
+    if count == 0 {
+        return 0;
+    }
+    // SAFETY: Guaranteed by the caller.
+    let writes = unsafe { core::slice::from_raw_parts(writes, count as usize) };
+    // SAFETY: An exclusive handle is the pointer of the queue. The rest is guaranteed by the caller.
+    int_result(unsafe {
+        let queue = self::queue(queue.cast());
+        queue.send().post_writes(Handle::Exclusive, writes)
+    })
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -12,12 +12,13 @@ use super::{
 use crate::{
     observe::counters::Source,
     queue::{
+        credit::Handle,
         queue::{
             Peer,
             Queue,
             QueueConfig, //
         },
-        send::Shape, //
+        shape::Shape, //
     },
 };
 use kernel::{
@@ -68,8 +69,15 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
 ) -> *mut bindings::mlx5_ulp_queue {
     // SAFETY: Guaranteed by the caller.
     let (handle, attr) = unsafe { (handle(dev), &*attr) };
+    let pd = handle.pd();
     let create = || {
+        let handle = match attr.flags {
+            0 => Handle::Shared,
+            bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_EXCLUSIVE => Handle::Exclusive,
+            _ => return Err(EINVAL),
+        };
         let config = QueueConfig {
+            handle,
             shape: Shape {
                 depth: attr.depth,
                 max_sge: attr.max_sge.max(1),
@@ -79,7 +87,7 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
             access: access(attr.access)?,
             context: attr.context,
         };
-        Queue::new(handle.pd()?, &config)
+        Queue::new(pd?, &config)
     };
     pointer_result(create().map(|queue| Arc::into_raw(queue).cast_mut().cast()))
 }
@@ -153,11 +161,11 @@ unsafe extern "C" fn mlx5_ulp_queue_connect(
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet.
+/// `queue` must be a queue that is not destroyed yet. Nobody posts to an exclusive queue meanwhile.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_drain(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
     // SAFETY: Guaranteed by the caller.
-    int_result(unsafe { self::queue(queue) }.drain())
+    int_result(unsafe { self::queue(queue).drain() })
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -23,6 +23,7 @@ use crate::{
         trace, //
     },
     queue::{
+        in_flight::Range,
         request::{
             deliver,
             Outcome, //
@@ -159,6 +160,7 @@ impl SendQueue {
     /// Softirqs must be off: consumers are called.
     pub(crate) fn poll(&self, _turn: &Turn<'_>, ring: &CqCore, budget: u32) -> u32 {
         let mut consumer = self.completing.consumer.load(Relaxed);
+        let before = self.credit.retired();
         let mut taken = 0u32;
         while taken < budget {
             let Some(entry) = look(ring, consumer) else {
@@ -173,6 +175,7 @@ impl SendQueue {
         }
         if taken != 0 {
             self.completing.counters.entries.add(taken.into());
+            self.completed(self.credit.retired().wrapping_sub(before));
         }
         taken
     }
@@ -188,17 +191,17 @@ impl SendQueue {
             tail.opcode().0,
             entry.syndrome.0,
         );
-        let end = self.requests.completed_by(
+        let range = self.requests.at(
             tail.wqe_counter,
             self.credit.retired(),
             self.credit.posted(),
         );
-        let (Some(end), true) = (end, tail.qpn == self.completing.qpn.load(Relaxed)) else {
+        let (Some(range), true) = (range, tail.qpn == self.completing.qpn.load(Relaxed)) else {
             return self.nonsense(tail);
         };
         match tail.opcode() {
-            Opcode::REQ => self.complete(end, Outcome::Done),
-            Opcode::REQ_ERR => self.take_error(entry, end),
+            Opcode::REQ => self.complete(range.end, Outcome::Done),
+            Opcode::REQ_ERR => self.take_error(entry, range),
             _ => self.nonsense(tail),
         }
     }
@@ -217,7 +220,7 @@ impl SendQueue {
             // The credit comes back first, so that the callback can post.
             self.credit.retire();
             count = count.wrapping_add(1);
-            // SAFETY: `completed_by` or the caller have it that the request is in flight; it has just
+            // SAFETY: `InFlight::at` or the caller have it that the request is in flight; it has just
             // been retired, and what is retired is never delivered again.
             unsafe { deliver(cookie, &completion) };
         }
@@ -241,7 +244,7 @@ impl SendQueue {
     /// works in order, and once it has failed it reports every WQE.
     #[cold]
     #[inline(never)]
-    fn take_error(&self, entry: &Entry, end: u32) {
+    fn take_error(&self, entry: &Entry, range: Range) {
         let (syndrome, vendor_syndrome) = (entry.syndrome, entry.vendor_syndrome);
         let outcome = if syndrome.is_flush() {
             Outcome::Flushed {
@@ -267,10 +270,9 @@ impl SendQueue {
                     vendor_syndrome
                 );
             }
-            let begin = self.requests.begin(end, self.credit.retired());
-            self.complete(begin, Outcome::Done);
+            self.complete(range.begin, Outcome::Done);
         }
-        self.complete(end, outcome);
+        self.complete(range.end, outcome);
         // What waits for the doorbell is to be flushed by the device, too.
         self.flush();
     }

@@ -2,9 +2,11 @@
 
 //! Telling the HCA that there is work.
 //!
-//! [`policy`] decides when, [`register`] does it. The record in memory and the register in the BAR
-//! are objects of [`crate::hw`].
+//! [`policy`] decides when, [`register`] does it; [`hold`] and [`timer`] see to it that nothing waits too
+//! long. The record in memory and the register in the BAR are objects of [`crate::hw`].
 
+pub(crate) mod hold;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod policy;
 pub(crate) mod register;
+pub(crate) mod timer;

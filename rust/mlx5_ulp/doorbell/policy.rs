@@ -51,15 +51,6 @@ pub enum Cause {
     Mode = 5,
 }
 
-impl Cause {
-    /// Number of causes.
-    pub const COUNT: usize = 6;
-
-    /// Names as debugfs shows them, by value.
-    pub const NAMES: [&'static str; Cause::COUNT] =
-        ["limit", "idle", "last", "flush", "hold", "mode"];
-}
-
 /// What a poster knows of what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {

@@ -33,15 +33,39 @@ impl Counter {
     }
 }
 
+/// Number of causes for which a doorbell is rung.
+pub const CAUSES: usize = 6;
+
+/// Number of classes of batches: 1, 2, up to 4, up to 8, up to 16 WQEs with one doorbell, and more.
+pub const BATCHES: usize = 6;
+
 /// What the posting side of a queue counts.
 #[derive(Debug, Default)]
 pub struct PostCounters {
     /// Work queue entries written to the send queue.
     pub posted: Counter,
-    /// Doorbells rung.
-    pub doorbells: Counter,
     /// Posts refused because the queue was full.
     pub full: Counter,
+    /// Doorbells rung, by cause.
+    causes: [Counter; CAUSES],
+    /// Doorbells rung, by class of batch.
+    batches: [Counter; BATCHES],
+}
+
+impl PostCounters {
+    /// A doorbell was rung for `wqes` WQEs, at least one, for the cause with this number.
+    #[inline(always)]
+    pub fn rung(&self, cause: usize, wqes: u32) {
+        if let Some(counter) = self.causes.get(cause) {
+            counter.add(1);
+        }
+        // Base 2 logarithm, rounded up.
+        let class = u32::BITS - wqes.wrapping_sub(1).leading_zeros();
+        let class = (class as usize).min(BATCHES - 1);
+        if let Some(counter) = self.batches.get(class) {
+            counter.add(1);
+        }
+    }
 }
 
 /// What the completing side of a queue counts.
@@ -69,8 +93,12 @@ pub struct CompletionCounters {
 pub struct Totals {
     /// See [`PostCounters::posted`].
     pub posted: u64,
-    /// See [`PostCounters::doorbells`].
+    /// Doorbells rung.
     pub doorbells: u64,
+    /// Of these, by cause: see `doorbell/policy.rs`.
+    pub causes: [u64; CAUSES],
+    /// Of these, by class of batch: see [`BATCHES`].
+    pub batches: [u64; BATCHES],
     /// See [`PostCounters::full`].
     pub full: u64,
     /// See [`CompletionCounters::completed`].
@@ -90,9 +118,12 @@ pub struct Totals {
 impl Totals {
     /// Reads the counters of a queue.
     pub fn read(post: &PostCounters, completion: &CompletionCounters) -> Self {
+        let causes = core::array::from_fn(|i| post.causes.get(i).map_or(0, Counter::get));
         Self {
             posted: post.posted.get(),
-            doorbells: post.doorbells.get(),
+            doorbells: causes.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)),
+            causes,
+            batches: core::array::from_fn(|i| post.batches.get(i).map_or(0, Counter::get)),
             full: post.full.get(),
             completed: completion.completed.get(),
             errors: completion.errors.get(),
@@ -118,10 +149,21 @@ impl Totals {
         ] {
             *to = to.wrapping_add(from);
         }
+        let arrays = [
+            (&mut self.causes[..], &other.causes[..]),
+            (&mut self.batches[..], &other.batches[..]),
+        ];
+        for (to, from) in arrays {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = to.wrapping_add(*from);
+            }
+        }
     }
 
     /// Every number with the name it is shown under.
-    pub fn named(&self) -> [(&'static str, u64); 9] {
+    pub fn named(&self) -> [(&'static str, u64); 9 + CAUSES + BATCHES] {
+        let [limit, idle, last, flush, hold, mode] = self.causes;
+        let [b1, b2, b4, b8, b16, more] = self.batches;
         [
             ("posted", self.posted),
             ("doorbells", self.doorbells),
@@ -132,6 +174,18 @@ impl Totals {
             ("cqes", self.entries),
             ("invalid_cqes", self.invalid),
             ("events", self.events),
+            ("rung_limit", limit),
+            ("rung_idle", idle),
+            ("rung_last", last),
+            ("rung_flush", flush),
+            ("rung_hold", hold),
+            ("rung_mode", mode),
+            ("batch_1", b1),
+            ("batch_2", b2),
+            ("batch_3_to_4", b4),
+            ("batch_5_to_8", b8),
+            ("batch_9_to_16", b16),
+            ("batch_above_16", more),
         ]
     }
 }
@@ -146,7 +200,6 @@ mod tests {
         let completion = CompletionCounters::default();
         let all = [
             &post.posted,
-            &post.doorbells,
             &post.full,
             &completion.completed,
             &completion.errors,
@@ -155,13 +208,27 @@ mod tests {
             &completion.invalid,
             &completion.events,
         ];
-        for (i, counter) in all.iter().enumerate() {
+        let all = all.into_iter().chain(&post.causes).chain(&post.batches);
+        for (i, counter) in all.enumerate() {
             counter.add(i as u64 + 1);
         }
         let mut sum = Totals::read(&post, &completion);
         sum.add(&Totals::read(&post, &completion));
-        let values: Vec<u64> = sum.named().iter().map(|(_, v)| *v).collect();
-        assert_eq!(values, (1..=9).map(|n| 2 * n).collect::<Vec<u64>>());
+        let mut values: Vec<u64> = sum.named().iter().map(|(_, v)| *v).collect();
+        // Doorbells are the sum of their causes.
+        assert_eq!(values.remove(1), 2 * (9..=14).sum::<u64>());
+        assert_eq!(values, (1..=20).map(|n| 2 * n).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn classes_of_batches() {
+        let post = PostCounters::default();
+        for wqes in [1, 2, 3, 4, 5, 8, 9, 16, 17, u32::MAX] {
+            post.rung(0, wqes);
+        }
+        let totals = Totals::read(&post, &CompletionCounters::default());
+        assert_eq!(totals.batches, [1, 1, 2, 2, 2, 2]);
+        assert_eq!((totals.doorbells, totals.causes[0]), (10, 10));
     }
 
     #[test]

@@ -15,6 +15,15 @@ use core::sync::atomic::{AtomicU32, Ordering};
 #[repr(align(64))]
 struct Line<T>(T);
 
+/// What kind of handle posts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handle {
+    /// Any number of posters, under the queue's lock.
+    Shared = 0,
+    /// One poster at a time, by its own word.
+    Exclusive = 1,
+}
+
 /// There is no room for all requests of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -24,8 +33,9 @@ pub struct Full;
 struct Posting {
     /// Requests posted, free running. Written by the poster.
     posted: AtomicU32,
-    /// Most requests in flight; 0 when the queue takes no more.
-    limit: AtomicU32,
+    /// Most requests in flight; 0 when the queue takes no more. By kind of handle: a queue takes posts
+    /// by one kind only, for the other it is closed for good.
+    limits: [AtomicU32; 2],
 }
 
 /// Credits of one queue.
@@ -37,12 +47,12 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// `depth` requests may be in flight, at most 2^31.
-    pub const fn new(depth: u32) -> Credit {
+    /// Credits of a queue that takes nothing yet.
+    pub const fn new() -> Credit {
         Credit {
             posting: Line(Posting {
                 posted: AtomicU32::new(0),
-                limit: AtomicU32::new(depth),
+                limits: [AtomicU32::new(0), AtomicU32::new(0)],
             }),
             retired: Line(AtomicU32::new(0)),
         }
@@ -57,14 +67,16 @@ impl Credit {
     ///
     /// [`Full`] when not all of them fit, or when the queue was closed.
     #[inline(always)]
-    pub fn reserve(&self, n: u32) -> Result<u32, Full> {
+    pub fn reserve(&self, handle: Handle, n: u32) -> Result<u32, Full> {
         let posted = self.posting.0.posted.load(Ordering::Relaxed);
         // Acquire: what the other side read of the retired request is read; its entry may be reused.
         let used = posted.wrapping_sub(self.retired.0.load(Ordering::Acquire));
-        let limit = self.posting.0.limit.load(Ordering::Relaxed);
-        match used.checked_add(n) {
-            Some(total) if total <= limit => Ok(posted),
-            _ => Err(Full),
+        let limit = self.posting.0.limits[handle as usize].load(Ordering::Relaxed);
+        // A closed queue has more in use than its limit.
+        if u64::from(used) + u64::from(n) <= u64::from(limit) {
+            Ok(posted)
+        } else {
+            Err(Full)
         }
     }
 
@@ -114,53 +126,63 @@ impl Credit {
 
     /// From here on every reservation fails. Requests in flight stay to be retired.
     pub fn close(&self) {
-        self.posting.0.limit.store(0, Ordering::Release);
+        for limit in &self.posting.0.limits {
+            limit.store(0, Ordering::Release);
+        }
     }
 
-    /// Takes requests again, up to `depth` at a time.
-    pub fn open(&self, depth: u32) {
-        self.posting.0.limit.store(depth, Ordering::Release);
+    /// Takes requests by this kind of handle, up to `depth` at a time, at most 2^31.
+    pub fn open(&self, handle: Handle, depth: u32) {
+        self.posting.0.limits[handle as usize].store(depth, Ordering::Release);
     }
+}
 
-    /// Whether reservations fail because of [`Credit::close`].
-    pub fn is_closed(&self) -> bool {
-        self.posting.0.limit.load(Ordering::Acquire) == 0
+impl Default for Credit {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Handle::{Exclusive, Shared};
     use super::*;
+
+    fn open(depth: u32) -> Credit {
+        let c = Credit::new();
+        c.open(Shared, depth);
+        c
+    }
 
     #[test]
     fn all_or_nothing() {
-        let c = Credit::new(4);
-        assert_eq!(c.reserve(3), Ok(0));
+        let c = open(4);
+        assert_eq!(c.reserve(Shared, 3), Ok(0));
         c.commit(3);
-        assert_eq!(c.reserve(2), Err(Full));
-        assert_eq!(c.reserve(1), Ok(3));
+        assert_eq!(c.reserve(Shared, 2), Err(Full));
+        assert_eq!(c.reserve(Shared, 1), Ok(3));
         c.commit(1);
-        assert_eq!(c.reserve(1), Err(Full));
+        assert_eq!(c.reserve(Shared, 1), Err(Full));
         assert_eq!(c.retire(), 0);
-        assert_eq!(c.reserve(1), Ok(4));
+        assert_eq!(c.reserve(Shared, 1), Ok(4));
     }
 
     #[test]
     fn an_absurd_number_does_not_fit() {
-        let c = Credit::new(4);
+        let c = open(4);
         c.commit(1);
-        assert_eq!(c.reserve(u32::MAX), Err(Full));
+        assert_eq!(c.reserve(Shared, u32::MAX), Err(Full));
     }
 
     #[test]
     fn counters_wrap() {
-        let c = Credit::new(2);
+        let c = open(2);
         c.posting.0.posted.store(u32::MAX, Ordering::Relaxed);
         c.retired.0.store(u32::MAX, Ordering::Relaxed);
-        assert_eq!(c.reserve(2), Ok(u32::MAX));
+        assert_eq!(c.reserve(Shared, 2), Ok(u32::MAX));
         c.commit(2);
         assert_eq!(c.in_flight(), 2);
-        assert_eq!(c.reserve(1), Err(Full));
+        assert_eq!(c.reserve(Shared, 1), Err(Full));
         assert_eq!(c.retire(), u32::MAX);
         assert_eq!(c.retire(), 0);
         assert_eq!(c.in_flight(), 0);
@@ -168,11 +190,23 @@ mod tests {
 
     #[test]
     fn closed_takes_nothing() {
-        let c = Credit::new(2);
+        let c = Credit::new();
+        assert_eq!(c.reserve(Shared, 1), Err(Full));
+        c.open(Shared, 2);
+        assert_eq!(c.reserve(Shared, 2), Ok(0));
+        c.commit(2);
         c.close();
-        assert_eq!(c.reserve(1), Err(Full));
-        assert!(c.is_closed());
-        c.open(2);
-        assert_eq!(c.reserve(2), Ok(0));
+        assert_eq!(c.reserve(Shared, 1), Err(Full));
+        assert_eq!(c.in_flight(), 2);
+    }
+
+    #[test]
+    fn a_queue_is_open_for_one_kind_of_handle() {
+        let c = Credit::new();
+        c.open(Exclusive, 2);
+        assert_eq!(c.reserve(Shared, 1), Err(Full));
+        assert_eq!(c.reserve(Exclusive, 2), Ok(0));
+        c.close();
+        assert_eq!(c.reserve(Exclusive, 1), Err(Full));
     }
 }

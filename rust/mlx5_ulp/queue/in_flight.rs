@@ -4,8 +4,8 @@
 //! Requests are numbered in the order in which they were posted and retire in that order. A WQE carries
 //! one request or, when adjacent requests were merged, several. Two tables describe them:
 //!
-//! * by request number: the consumer's cookie and the block where the request's WQE starts;
-//! * by block: the number of the request behind the last one of the WQE that starts there.
+//! * by request number: the consumer's cookie;
+//! * by block: which requests the WQE that starts there carries.
 //!
 //! A completion names the block of its WQE by 16 bits. It is believed only when the tables say that a
 //! WQE which is in flight starts at just that block; anything else is the device's mistake (or malice)
@@ -16,14 +16,29 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::ring::{hardware, Ring};
 
-/// One request.
+/// The consumer's cookie of one request.
 ///
 /// Relaxed atomics: the poster writes an entry before it commits the request, the other side reads it
 /// before it retires the request, and the counters of [`super::credit`] order the two.
+pub type Cookie = AtomicUsize;
+
+/// The WQE that starts at a block. Relaxed atomics, as [`Cookie`].
 #[derive(Debug, Default)]
-pub struct Entry {
-    cookie: AtomicUsize,
-    block: AtomicU32,
+pub struct Mark {
+    /// Number behind its last request.
+    end: AtomicU32,
+    /// How many requests it carries in bits 31:16, its block as the hardware counts in bits 15:0. No
+    /// requests: nothing was ever posted here.
+    place: AtomicU32,
+}
+
+/// Which requests a WQE carries: those from `begin` on, and before `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Number of the first.
+    pub begin: u32,
+    /// Number behind the last.
+    pub end: u32,
 }
 
 /// Requests in flight of one queue.
@@ -32,90 +47,93 @@ pub struct Entry {
 ///
 /// # Invariants
 ///
-/// `requests` has a power of two of entries, `ends` has one entry for each block of `ring`.
+/// `cookies` has a power of two of entries, `marks` has one entry for each block of `ring`.
 #[derive(Debug)]
 pub struct InFlight<R, B> {
-    requests: R,
-    ends: B,
+    cookies: R,
+    marks: B,
     ring: Ring,
 }
 
 impl<R, B> InFlight<R, B>
 where
-    R: Deref<Target = [Entry]>,
-    B: Deref<Target = [AtomicU32]>,
+    R: Deref<Target = [Cookie]>,
+    B: Deref<Target = [Mark]>,
 {
-    /// Takes the tables. `None` when `requests` is not a power of two long (0 included), or `ends` does
+    /// Takes the tables. `None` when `cookies` is not a power of two long (0 included), or `marks` does
     /// not fit the ring.
-    pub fn new(requests: R, ends: B, ring: Ring) -> Option<Self> {
-        if !requests.len().is_power_of_two() || ends.len() != ring.blocks() as usize {
+    pub fn new(cookies: R, marks: B, ring: Ring) -> Option<Self> {
+        if !cookies.len().is_power_of_two() || marks.len() != ring.blocks() as usize {
             return None;
         }
         Some(InFlight {
-            requests,
-            ends,
+            cookies,
+            marks,
             ring,
         })
     }
 
     #[inline(always)]
-    fn entry(&self, request: u32) -> Option<&Entry> {
-        let mask = self.requests.len().wrapping_sub(1);
-        self.requests.get(request as usize & mask)
+    fn entry(&self, request: u32) -> Option<&Cookie> {
+        let mask = self.cookies.len().wrapping_sub(1);
+        self.cookies.get(request as usize & mask)
     }
 
-    /// Notes that request number `request`, known to the consumer as `cookie`, is (the last so far) in
-    /// the WQE that starts at block `block`.
+    /// Notes that request number `request` is known to the consumer as `cookie`.
     ///
     /// For the poster, between reservation and commit.
     #[inline(always)]
-    pub fn record(&self, request: u32, cookie: usize, block: u32) {
+    pub fn record(&self, request: u32, cookie: usize) {
         if let Some(entry) = self.entry(request) {
-            entry.cookie.store(cookie, Ordering::Relaxed);
-            entry.block.store(block, Ordering::Relaxed);
-        }
-        if let Some(end) = self.ends.get(self.ring.slot(block)) {
-            end.store(request.wrapping_add(1), Ordering::Relaxed);
+            entry.store(cookie, Ordering::Relaxed);
         }
     }
 
-    /// The number behind the last request that a completion of block `counter` retires, when requests
-    /// from `retired` up to `posted` are in flight; all from `retired` to there have completed.
+    /// Notes that the WQE that starts at block `block` carries `count` requests (1 to 2^16 - 1) up to
+    /// number `last`.
+    ///
+    /// For the poster, between reservation and commit.
+    #[inline(always)]
+    pub fn mark(&self, block: u32, last: u32, count: u16) {
+        if let Some(mark) = self.marks.get(self.ring.slot(block)) {
+            let place = u32::from(count) << 16 | u32::from(hardware(block));
+            mark.end.store(last.wrapping_add(1), Ordering::Relaxed);
+            mark.place.store(place, Ordering::Relaxed);
+        }
+    }
+
+    /// The requests of the WQE at block `counter`, when those from `retired` up to `posted` are in
+    /// flight. If it has completed, so have all before it.
     ///
     /// `None` when no WQE in flight starts at that block.
     #[inline(always)]
-    pub fn completed_by(&self, counter: u16, retired: u32, posted: u32) -> Option<u32> {
-        let slot = self.ring.slot(u32::from(counter));
-        let end = self.ends.get(slot)?.load(Ordering::Relaxed);
-        let count = end.wrapping_sub(retired);
-        if count == 0 || count > posted.wrapping_sub(retired) {
+    pub fn at(&self, counter: u16, retired: u32, posted: u32) -> Option<Range> {
+        let mark = self.marks.get(self.ring.slot(u32::from(counter)))?;
+        let end = mark.end.load(Ordering::Relaxed);
+        let place = mark.place.load(Ordering::Relaxed);
+        let count = place >> 16;
+        // How many requests end with this WQE. Those of the WQE itself are all in flight or none.
+        let ending = end.wrapping_sub(retired);
+        let in_flight = posted.wrapping_sub(retired);
+        if place as u16 != counter || count == 0 || ending < count || ending > in_flight {
             return None;
         }
-        let last = self.entry(end.wrapping_sub(1))?;
-        (hardware(last.block.load(Ordering::Relaxed)) == counter).then_some(end)
-    }
-
-    /// The number of the first request of the WQE whose last request is before `end`, not before
-    /// `retired`. Both as [`InFlight::completed_by`] has them.
-    pub fn begin(&self, end: u32, retired: u32) -> u32 {
-        let block = |request| self.entry(request).map(|e| e.block.load(Ordering::Relaxed));
-        let mut begin = end.wrapping_sub(1);
-        while begin != retired && block(begin.wrapping_sub(1)) == block(end.wrapping_sub(1)) {
-            begin = begin.wrapping_sub(1);
-        }
-        begin
+        Some(Range {
+            begin: end.wrapping_sub(count),
+            end,
+        })
     }
 
     /// The cookie of a request in flight. For the side that retires, before it retires the request.
     #[inline(always)]
     pub fn cookie(&self, request: u32) -> usize {
         self.entry(request)
-            .map_or(0, |entry| entry.cookie.load(Ordering::Relaxed))
+            .map_or(0, |entry| entry.load(Ordering::Relaxed))
     }
 
     /// Bytes of both tables.
     pub fn bytes(&self) -> usize {
-        size_of::<Entry>() * self.requests.len() + size_of::<AtomicU32>() * self.ends.len()
+        size_of_val(&*self.cookies) + size_of_val(&*self.marks)
     }
 }
 
@@ -123,14 +141,18 @@ where
 mod tests {
     use super::*;
 
-    type Tables = InFlight<Box<[Entry]>, Box<[AtomicU32]>>;
+    type Tables = InFlight<Box<[Cookie]>, Box<[Mark]>>;
 
     fn tables(requests: usize, ring: Ring) -> Option<Tables> {
         InFlight::new(
-            (0..requests).map(|_| Entry::default()).collect(),
-            (0..ring.blocks()).map(|_| AtomicU32::new(0)).collect(),
+            (0..requests).map(|_| Cookie::default()).collect(),
+            (0..ring.blocks()).map(|_| Mark::default()).collect(),
             ring,
         )
+    }
+
+    fn range(begin: u32, end: u32) -> Option<Range> {
+        Some(Range { begin, end })
     }
 
     #[test]
@@ -140,8 +162,8 @@ mod tests {
         assert!(tables(3, ring).is_none());
         assert!(tables(4, ring).is_some());
         assert!(InFlight::new(
-            Box::<[Entry]>::from([Entry::default()]),
-            Box::<[AtomicU32]>::from([]),
+            Box::<[Cookie]>::from([Cookie::default()]),
+            Box::<[Mark]>::from([]),
             ring
         )
         .is_none());
@@ -151,33 +173,36 @@ mod tests {
     fn only_the_first_block_of_a_wqe_in_flight_counts() {
         let t = tables(4, Ring::new(3).unwrap()).unwrap();
         // Three WQEs of two blocks, the last with two requests.
-        t.record(0, 100, 0);
-        t.record(1, 101, 2);
-        t.record(2, 102, 4);
-        t.record(3, 103, 4);
-        assert_eq!(t.completed_by(0, 0, 4), Some(1));
-        assert_eq!(t.completed_by(2, 0, 4), Some(2));
-        assert_eq!(t.completed_by(4, 0, 4), Some(4));
+        t.mark(0, 0, 1);
+        t.mark(2, 1, 1);
+        t.mark(4, 3, 2);
+        t.record(2, 102);
+        assert_eq!(t.at(0, 0, 4), range(0, 1));
+        assert_eq!(t.at(2, 0, 4), range(1, 2));
+        assert_eq!(t.at(4, 0, 4), range(2, 4));
         for wrong in [1, 3, 5, 6, 7, 8, 10, 12, 0xffff] {
-            assert_eq!(t.completed_by(wrong, 0, 4), None, "block {wrong}");
+            assert_eq!(t.at(wrong, 0, 4), None, "block {wrong}");
         }
-        // Once retired it counts no more, and what is not posted yet does not count either.
-        assert_eq!(t.completed_by(0, 1, 4), None);
-        assert_eq!(t.completed_by(4, 1, 3), None);
+        // Once retired it counts no more, nor half retired, nor before it is posted.
+        assert_eq!(t.at(0, 1, 4), None);
+        assert_eq!(t.at(4, 3, 4), None);
+        assert_eq!(t.at(4, 1, 3), None);
         assert_eq!(t.cookie(2), 102);
-        // The last WQE has two requests, unless the first of them is retired.
-        assert_eq!(t.begin(4, 0), 2);
-        assert_eq!(t.begin(4, 3), 3);
-        assert_eq!(t.begin(2, 0), 1);
-        assert_eq!(t.begin(1, 0), 0);
+    }
+
+    #[test]
+    fn what_was_never_posted_names_nothing() {
+        let t = tables(4, Ring::new(3).unwrap()).unwrap();
+        assert_eq!(t.at(0, 0, 4), None);
+        assert_eq!(t.at(0, u32::MAX, 4), None);
     }
 
     #[test]
     fn an_old_counter_is_not_a_new_one() {
         // Same slot, one round of the ring later: the counter of the round before names nothing.
         let t = tables(8, Ring::new(3).unwrap()).unwrap();
-        t.record(8, 1, 8);
-        assert_eq!(t.completed_by(0, 8, 9), None);
-        assert_eq!(t.completed_by(8, 8, 9), Some(9));
+        t.mark(8, 8, 1);
+        assert_eq!(t.at(0, 8, 9), None);
+        assert_eq!(t.at(8, 8, 9), range(8, 9));
     }
 }

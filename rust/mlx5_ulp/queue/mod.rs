@@ -4,10 +4,12 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`ring`], [`credit`], [`in_flight`] | pure: slots, room, what has not completed |
+//! | [`shape`], [`ring`], [`credit`], [`in_flight`] | pure: sizes, slots, room, what has not completed |
 //! | [`slots`] | the ring's memory: the only stores into it |
+//! | [`poster`] | the posting side, and who may use it |
 //! | [`request`] | the consumer's side of a request: the only calls back |
-//! | [`send`] | posting: reserve, fill, commit, ring |
+//! | [`encode`] | requests become WQEs |
+//! | [`send`] | the data path: reserve, fill, commit, ring |
 //! | [`queue`] | life of a queue: create, connect, drain, shut down |
 //!
 //! The way back is in [`crate::cq`].
@@ -17,12 +19,16 @@ use crate::wqe;
 // What an issue later uses stays compiled and tested until then.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod credit;
+mod encode;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod in_flight;
+mod poster;
 #[expect(clippy::module_inception)]
 pub(crate) mod queue;
 pub(crate) mod request;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod ring;
 pub(crate) mod send;
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod shape;
 mod slots;

@@ -2,10 +2,14 @@
 
 //! Life of a queue: create, connect, drain, shut down.
 
-use super::send::{
-    SendQueue,
-    Shape,
-    State, //
+use super::{
+    credit::Handle,
+    send::{
+        DoorbellConfig,
+        SendQueue,
+        State, //
+    },
+    shape::Shape, //
 };
 use crate::{
     cq::interrupt::Interrupt,
@@ -79,6 +83,8 @@ const MTU: Mtu = Mtu::B1024;
 pub(crate) struct QueueConfig {
     /// What its requests look like.
     pub(crate) shape: Shape,
+    /// Who posts.
+    pub(crate) handle: Handle,
     /// Completion vector, reduced to those that there are.
     pub(crate) vector: u32,
     /// What the peer may do.
@@ -155,7 +161,12 @@ impl Queue {
         let hold = pd.hold().clone();
         let device = hold.device().clone();
         let send = Arc::pin_init(
-            SendQueue::new(config.shape, hold.pci_address(), config.context)?,
+            SendQueue::new(
+                config.shape,
+                config.handle,
+                hold.pci_address(),
+                config.context,
+            )?,
             GFP_KERNEL,
         )?;
         let register = DoorbellRegister::new(hold.clone())?;
@@ -186,6 +197,7 @@ impl Queue {
         // SAFETY: The ring has the size that was asked for, the queue pair is attached here only, and
         // `shutdown` closes the queue before it drops the queue pair. Until `connect` it is not open.
         unsafe { send.attach(&qp)? };
+        send.configure_doorbell(&DoorbellConfig::default());
 
         let qpn = qp.number();
         // SAFETY: Fills in 4 bytes.
@@ -286,14 +298,19 @@ impl Queue {
     /// # Errors
     ///
     /// `ENODEV` if the device is gone. Everything has completed then, too.
-    pub(crate) fn drain(&self) -> Result {
+    ///
+    /// # Safety
+    ///
+    /// Nobody posts to an exclusive queue meanwhile.
+    pub(crate) unsafe fn drain(&self) -> Result {
         let target = self.send.credit.posted();
         let mut asked = false;
         let mut pause = 20;
         loop {
             if !asked {
                 // Full: some of what fills it is reported, then there is room.
-                asked = self.send.report_all() != Err(EAGAIN);
+                // SAFETY: The caller does not post to an exclusive queue meanwhile.
+                asked = unsafe { self.send.report_all() } != Err(EAGAIN);
             }
             let retired = self.send.credit.retired();
             // Who retired the last one may still be in its callback.

@@ -2,8 +2,11 @@
 
 //! The consumer's side of a request: what is posted, and who hears when it has ended.
 
-use super::in_flight::InFlight;
-use core::sync::atomic::AtomicU32;
+use super::in_flight::{
+    Cookie,
+    InFlight,
+    Mark, //
+};
 use kernel::{
     error::code::*,
     ffi::c_int,
@@ -20,7 +23,7 @@ use crate::{
 };
 
 /// Requests in flight, in memory of the kernel.
-pub(crate) type Requests = InFlight<KVVec<super::in_flight::Entry>, KVVec<AtomicU32>>;
+pub(crate) type Requests = InFlight<KVVec<Cookie>, KVVec<Mark>>;
 
 /// Flags of [`bindings::mlx5_ulp_write`].
 pub(crate) mod flags {

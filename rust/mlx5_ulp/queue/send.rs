@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posting: reserve, fill, commit, ring.
+//! The data path of a queue: reserve, fill, commit, ring.
 
 use super::{
     credit::{
         Credit,
-        Full, //
+        Handle, //
+    },
+    in_flight::{
+        Cookie,
+        Mark, //
+    },
+    poster::{
+        Poster,
+        PosterCell, //
     },
     request::{
         flags,
@@ -15,60 +23,56 @@ use super::{
         hardware,
         Ring, //
     },
+    shape::Shape,
     slots::Slots,
 };
 use crate::{
     cq::poll::Completing,
     doorbell::{
+        hold::{
+            self,
+            Expiry,
+            Hold, //
+        },
         policy::{
             Cause,
             Hint,
             Mode,
-            Policy, //
+            Policy,
+            ADAPTIVE_MAX,
+            ADAPTIVE_START, //
         },
-        register::Doorbell, //
+        register::Doorbell,
+        timer::{
+            Expire,
+            Timer, //
+        }, //
     },
     errno::enotconn,
-    hw::events::{
-        QpEvent,
-        QpEvents, //
+    hw::{
+        events::{
+            QpEvent,
+            QpEvents, //
+        },
+        qp::QueuePair, //
     },
     observe::{
         totals::PostCounters,
         trace, //
     },
-    sync::{
-        new_irq_lock,
-        IrqLock, //
-    },
-    wqe::{
-        blocks,
-        ctrl::{
-            Ctrl,
-            Fence,
-            Flags,
-            Head,
-            Signal, //
-        },
-        data::{
-            self,
-            Data, //
-        },
-        opcode::Opcode,
-        rdma::RemoteAddr,
-        BB,
-        DS,
-        MAX_BBS, //
-    },
 };
-use core::sync::atomic::{
-    AtomicBool,
-    AtomicU32,
-    Ordering::{
-        Acquire,
-        Relaxed,
-        Release, //
-    }, //
+use core::{
+    mem::offset_of,
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicBool,
+        AtomicU32,
+        Ordering::{
+            Acquire,
+            Relaxed,
+            Release, //
+        }, //
+    },
 };
 use kernel::{
     error::code::*,
@@ -76,48 +80,6 @@ use kernel::{
     prelude::*, //
 };
 use mlx5_ulp_bindings as bindings;
-
-/// What requests look like that a queue is made for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    /// Most requests in flight, not 0.
-    pub(crate) depth: u32,
-    /// Most data ranges of a request, not 0.
-    pub(crate) max_sge: u32,
-    /// Most bytes of inline payload of a request.
-    pub(crate) max_inline: u32,
-}
-
-impl Shape {
-    /// Segments of a WQE before its data: control and remote address.
-    const HEAD_DS: u32 = 2;
-
-    /// Most data ranges of any request: `ds` counts up to the largest WQE.
-    pub(crate) const MAX_SGE: u32 = (MAX_BBS * BB / DS) as u32 - 1 - Self::HEAD_DS;
-
-    /// Most inline payload: it starts behind the inline header.
-    pub(crate) const MAX_INLINE: u32 = Self::MAX_SGE * DS as u32 - data::INLINE_HEADER as u32;
-
-    /// The ring that holds `depth` such requests.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if a value is 0 or out of range, or the ring would be too large.
-    pub(crate) fn ring(&self) -> Result<Ring> {
-        if self.depth == 0
-            || !(1..=Self::MAX_SGE).contains(&self.max_sge)
-            || self.max_inline > Self::MAX_INLINE
-        {
-            return Err(EINVAL);
-        }
-        let data_ds = self
-            .max_sge
-            .max(data::inline_ds(self.max_inline as u16).into());
-        let blocks = u32::from(blocks((Self::HEAD_DS + data_ds) as u8));
-        let blocks = self.depth.checked_mul(blocks).ok_or(EINVAL)?;
-        Ring::at_least(blocks).ok_or(EINVAL)
-    }
-}
 
 /// State of a send queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,94 +106,121 @@ impl State {
     }
 }
 
-/// What only a poster touches: under the lock of the queue.
-#[repr(align(64))]
-struct Poster {
-    /// Basic blocks posted, free running.
-    producer: u32,
-    /// The QP's number.
-    qpn: u32,
-    /// Requests posted since the last that was signaled.
-    unsignaled: u32,
-    /// Number behind the last signaled request that was posted, and that was rung.
-    signaled_posted: u32,
-    signaled_rung: u32,
-    /// Beginning of the last WQE: what the doorbell register is told.
-    head: [u8; 8],
-    slots: Slots,
-    doorbell: Doorbell,
-    policy: Policy,
+/// How the doorbell is to be rung.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DoorbellConfig {
+    /// When.
+    pub(crate) mode: Mode,
+    /// WQEs of a batch in [`Mode::Batch`].
+    pub(crate) batch: u32,
+    /// Most WQEs of a batch in [`Mode::Adaptive`].
+    pub(crate) max_batch: u32,
+    /// Longest time that a WQE waits, microseconds.
+    pub(crate) max_hold_us: u32,
+}
+
+impl Default for DoorbellConfig {
+    /// Rings at once; the rest as it is when only the mode is changed.
+    fn default() -> Self {
+        Self {
+            mode: Mode::Each,
+            batch: ADAPTIVE_START,
+            max_batch: ADAPTIVE_MAX,
+            max_hold_us: hold::DEFAULT_US,
+        }
+    }
 }
 
 /// The data path of one queue: everything that posting and completing need, and nothing that sleeps.
 ///
-/// Posting and completing meet only in the counters of `credit` and in the table of requests.
+/// Posting and completing meet only in the counters of `credit` and in the tables of `requests`.
 #[pin_data]
 pub(crate) struct SendQueue {
     #[pin]
-    poster: IrqLock<Poster>,
+    poster: PosterCell,
     post_counters: PostCounters,
     pub(crate) credit: Credit,
     pub(crate) requests: Requests,
     pub(crate) completing: Completing,
+    /// Who posts.
+    handle: Handle,
+    /// Whether WQEs may wait for the doorbell, so that completions have to look after them.
+    deferring: AtomicBool,
     state: AtomicU32,
     /// Whether the device, or the completion queue, will report nothing any more.
     dead: AtomicBool,
-    shape: Shape,
+    pub(super) shape: Shape,
     ring: Ring,
-    /// The device's address, for tracepoints.
+    /// Address of the PCI function, for tracepoints.
     pub(crate) pci: u32,
     /// Goes back to the consumer with each completion.
     context: *mut c_void,
+    #[pin]
+    timer: Timer,
 }
 
 // SAFETY: `context` is handed back to the consumer and never followed; everything else is `Send`.
 unsafe impl Send for SendQueue {}
-// SAFETY: Posters are serialized by the lock, completers by `completing`; the rest is atomic or does not
+// SAFETY: Posters are serialized by `poster`, completers by `completing`; the rest is atomic or does not
 // change.
 unsafe impl Sync for SendQueue {}
 
+/// `n` times the default.
+fn table<T: Default>(n: usize) -> Result<KVVec<T>> {
+    let mut table = KVVec::with_capacity(n, GFP_KERNEL)?;
+    for _ in 0..n {
+        table.push(T::default(), GFP_KERNEL)?;
+    }
+    Ok(table)
+}
+
 impl SendQueue {
-    /// A queue for requests of `shape`, without memory: it takes no posts until [`SendQueue::attach`] and
+    /// A queue for requests of `shape`, without memory, on the function at `pci`: it takes no posts until [`SendQueue::attach`] and
     /// [`SendQueue::open`].
     ///
     /// # Errors
     ///
     /// `EINVAL` for a shape out of range, `ENOMEM`.
-    pub(crate) fn new(shape: Shape, pci: u32, context: *mut c_void) -> Result<impl PinInit<Self>> {
-        let ring = shape.ring()?;
-        let mut entries =
-            KVVec::with_capacity(shape.depth.next_power_of_two() as usize, GFP_KERNEL)?;
-        for _ in 0..shape.depth.next_power_of_two() {
-            entries.push(Default::default(), GFP_KERNEL)?;
-        }
-        let mut ends = KVVec::with_capacity(ring.blocks() as usize, GFP_KERNEL)?;
-        for _ in 0..ring.blocks() {
-            ends.push(AtomicU32::new(0), GFP_KERNEL)?;
-        }
-        let requests = Requests::new(entries, ends, ring).ok_or(EINVAL)?;
+    pub(crate) fn new(
+        shape: Shape,
+        handle: Handle,
+        pci: u32,
+        context: *mut c_void,
+    ) -> Result<impl PinInit<Self>> {
+        let ring = shape.ring().ok_or(EINVAL)?;
+        let requests = Requests::new(
+            table::<Cookie>(shape.entries())?,
+            table::<Mark>(ring.blocks() as usize)?,
+            ring,
+        )
+        .ok_or(EINVAL)?;
         Ok(pin_init!(Self {
-            poster <- new_irq_lock!(Poster {
+            poster <- PosterCell::new(Poster {
                 producer: 0,
                 qpn: 0,
                 unsignaled: 0,
-                signaled_posted: 0,
                 signaled_rung: 0,
-                head: [0; 8],
                 slots: Slots::none(ring),
-                doorbell: Doorbell::none(),
                 policy: Policy::new(Mode::Each, 1, 1),
-            }, c"mlx5_ulp_post"),
+                doorbell: Doorbell::none(),
+                head: [0; 8],
+                inline_blocks: 0,
+                hold: Hold::new(),
+            }),
             post_counters: PostCounters::default(),
-            credit: Credit::new(0),
+            credit: Credit::new(),
             requests,
             completing: Completing::new(),
+            handle,
+            deferring: AtomicBool::new(false),
             state: AtomicU32::new(State::Unconnected as u32),
             dead: AtomicBool::new(false),
             shape,
             ring,
             pci,
             context,
+            // SAFETY: At the offset that is told; `close` cancels it.
+            timer <- unsafe { Timer::new::<Self>() },
         }))
     }
 
@@ -240,9 +229,9 @@ impl SendQueue {
     /// # Safety
     ///
     /// `qp` must have a send ring of [`SendQueue::ring`], not be attached elsewhere, and outlive the time
-    /// from [`SendQueue::open`] to [`SendQueue::close`].
-    pub(crate) unsafe fn attach(&self, qp: &crate::hw::qp::QueuePair) -> Result {
-        let base = core::ptr::NonNull::new(qp.send_ring()).ok_or(EINVAL)?;
+    /// from [`SendQueue::open`] to [`SendQueue::close`]. Nobody posts yet.
+    pub(crate) unsafe fn attach(&self, qp: &QueuePair) -> Result {
+        let base = NonNull::new(qp.send_ring()).ok_or(EINVAL)?;
         // SAFETY: Posts, and so rings, happen while the queue is open only; the caller guarantees that
         // `qp` lives then.
         let doorbell = unsafe { Doorbell::new(qp) }.ok_or(ENODEV)?;
@@ -258,19 +247,33 @@ impl SendQueue {
 
     /// Takes posts from now on, unless the queue was closed before.
     pub(crate) fn open(&self) {
-        // Under the lock, so as not to open again what `close` closes.
-        let _poster = self.poster.lock();
-        if self.state() == State::Unconnected {
-            self.state.store(State::Connected as u32, Release);
-            self.credit.open(self.shape.depth);
+        let opened = self.state.compare_exchange(
+            State::Unconnected as u32,
+            State::Connected as u32,
+            Release,
+            Relaxed,
+        );
+        if opened.is_ok() {
+            self.credit.open(self.handle, self.shape.depth);
+            // Closed in between: `close` and `fail` change the state first.
+            if self.state() != State::Connected {
+                self.credit.close();
+            }
         }
     }
 
-    /// Takes no more posts. When this returns, no poster is in the ring any more.
+    /// Takes no more posts. When this returns, no poster is in the ring any more, nor the timer. Sleeps.
     pub(crate) fn close(&self) {
-        let _poster = self.poster.lock();
         self.state.store(State::Gone as u32, Release);
         self.credit.close();
+        match self.handle {
+            Handle::Shared => drop(self.poster.lock()),
+            // An exclusive poster has interrupts off.
+            // SAFETY: Process context.
+            Handle::Exclusive => unsafe { bindings::synchronize_rcu() },
+        }
+        // Nobody starts it again: posters look at the credit before, and hold the lock until after.
+        self.timer.cancel();
     }
 
     /// A request or the queue pair failed: no more posts. Any context.
@@ -321,6 +324,21 @@ impl SendQueue {
         &self.post_counters
     }
 
+    /// Changes how the doorbell is rung, also while traffic runs. The doorbell of an exclusive queue is
+    /// rung at the end of each post, whatever is said here: nobody but its poster may ring.
+    pub(crate) fn configure_doorbell(&self, config: &DoorbellConfig) {
+        if self.handle == Handle::Exclusive {
+            return;
+        }
+        let mut poster = self.poster.lock();
+        poster.hold.set(config.max_hold_us);
+        let cause = poster
+            .policy
+            .change(config.mode, config.batch, config.max_batch);
+        self.deferring.store(config.mode != Mode::Each, Relaxed);
+        self.ring_if(&mut poster, cause);
+    }
+
     /// Posts a chain of WRITEs, all or none, and rings as the policy says.
     ///
     /// # Errors
@@ -331,14 +349,21 @@ impl SendQueue {
     ///
     /// For each of `writes`: `sge` must point to `num_sge` ranges; with the flag `INLINE` each range must
     /// be readable kernel memory; `request` must be null or stay valid until it is told.
+    ///
+    /// With [`Handle::Exclusive`] there must be no other call with it at the same time.
     #[inline(always)]
-    pub(crate) unsafe fn post_writes(&self, writes: &[bindings::mlx5_ulp_write]) -> Result {
+    pub(crate) unsafe fn post_writes(
+        &self,
+        handle: Handle,
+        writes: &[bindings::mlx5_ulp_write],
+    ) -> Result {
         let count = writes.len() as u32;
-        let mut poster = self.poster.lock();
+        // SAFETY: Guaranteed by the caller. What else uses the poster takes the lock, and leaves an
+        // exclusive queue alone while it is open.
+        let mut poster = unsafe { self.poster.take(handle) };
         let poster = &mut *poster;
-        let first = match self.credit.reserve(count) {
-            Ok(first) => first,
-            Err(Full) => return Err(self.refused()),
+        let Ok(first) = self.credit.reserve(handle, count) else {
+            return Err(self.refused(handle));
         };
 
         // Everything is written behind the producer counter, where the HCA does not look, and becomes
@@ -347,211 +372,79 @@ impl SendQueue {
             block: poster.producer,
             request: first,
             unsignaled: poster.unsignaled,
-            signaled: poster.signaled_posted,
-            head: poster.head,
+            head: [0; 8],
+            inline_blocks: 0,
         };
-        let mut hint = 0;
+        let mut last_flags = 0;
         for write in writes {
             // SAFETY: Guaranteed by the caller.
             unsafe { self.encode_write(poster, &mut at, write)? };
-            hint = write.flags;
+            last_flags = write.flags;
         }
-        if count == 0 {
-            return Ok(());
-        }
-
         poster.producer = at.block;
         poster.unsignaled = at.unsignaled;
-        poster.signaled_posted = at.signaled;
-        poster.head = at.head;
         self.credit.commit(count);
         self.post_counters.posted.add(count.into());
 
-        let hint = match hint & (flags::LAST | flags::MORE) {
+        if handle == Handle::Exclusive {
+            poster.policy.posted(count, || false, Hint::Last);
+            self.ring_now(poster, &at, Cause::Last);
+            return Ok(());
+        }
+        let hint = match last_flags & (flags::LAST | flags::MORE) {
             0 => Hint::None,
             flags::MORE => Hint::More,
             _ => Hint::Last,
         };
         let signaled_rung = poster.signaled_rung;
         let busy = || self.expects_completion(signaled_rung);
-        if let Some(cause) = poster.policy.posted(count, busy, hint) {
-            self.ring_now(poster, cause);
+        match poster.policy.posted(count, busy, hint) {
+            Some(cause) => self.ring_now(poster, &at, cause),
+            None => self.wait(poster, &at, count),
         }
         Ok(())
     }
 
-    /// Writes one WRITE at the cursor and moves it on.
-    ///
-    /// # Safety
-    ///
-    /// As [`SendQueue::post_writes`].
-    #[inline(always)]
-    unsafe fn encode_write(
-        &self,
-        poster: &mut Poster,
-        at: &mut Cursor,
-        write: &bindings::mlx5_ulp_write,
-    ) -> Result {
-        if write.flags & !flags::ALL != 0 {
-            return Err(EINVAL);
-        }
-        let signal = at.signal(write.flags, self.shape.depth);
-        let fence = if write.flags & flags::FENCE != 0 {
-            Fence::Fence
-        } else {
-            Fence::None
-        };
-        let mut ctrl = Ctrl {
-            head: Head {
-                opmod: 0,
-                index: hardware(at.block),
-                opcode: Opcode::RDMA_WRITE,
-                qpn: poster.qpn,
-                ds: 3,
-            },
-            signature: 0,
-            flags: Flags::new(fence, signal, false),
-            imm: 0,
-        };
-        let remote = RemoteAddr {
-            addr: write.remote_addr,
-            rkey: write.rkey,
-        };
-
-        let bytes = if write.num_sge == 1 && write.flags & flags::INLINE == 0 {
-            // SAFETY: The caller guarantees one range.
-            let range = unsafe { &*write.sge };
-            if !(1..=MAX_RANGE).contains(&range.length) {
-                // An empty range has no segment: 0 would mean 2 GiB there.
-                if range.length != 0 {
-                    return Err(EMSGSIZE);
-                }
-                ctrl.head.ds = 2;
-            }
-            let data = Data {
-                byte_count: range.length,
-                lkey: range.lkey,
-                addr: range.addr,
-            };
-            poster
-                .slots
-                .store_block(at.block, [ctrl.encode(), remote.encode(), data.encode()]);
-            range.length
-        } else {
-            // SAFETY: The caller guarantees `num_sge` ranges and, if inline, that they are readable.
-            let (ds, bytes) = unsafe { self.encode_payload(poster, at.block, write)? };
-            ctrl.head.ds = ds;
-            poster
-                .slots
-                .store_block(at.block, [ctrl.encode(), remote.encode()]);
-            bytes
-        };
-
-        self.requests
-            .record(at.request, write.request as usize, at.block);
-        trace::post(
-            self.pci,
-            poster.qpn,
-            hardware(at.block),
-            Opcode::RDMA_WRITE.0,
-            bytes,
-        );
-        at.head = ctrl.head.encode();
-        at.request = at.request.wrapping_add(1);
-        if let Signal::Always = signal {
-            at.signaled = at.request;
-        }
-        at.block = at.block.wrapping_add(blocks(ctrl.head.ds).into());
-        Ok(())
-    }
-
-    /// Writes the data segments of a WRITE that has several ranges, none, or inline payload. Returns the
-    /// length of the WQE in segment units and of the payload in bytes.
-    ///
-    /// # Safety
-    ///
-    /// As [`SendQueue::post_writes`].
+    /// The WQEs of the cursor wait for the doorbell, the last `count` of them newly.
+    #[cold]
     #[inline(never)]
-    unsafe fn encode_payload(
-        &self,
-        poster: &mut Poster,
-        block: u32,
-        write: &bindings::mlx5_ulp_write,
-    ) -> Result<(u8, u32)> {
-        let mut segment = Shape::HEAD_DS;
-        let mut total = 0u32;
-        // Not `from_raw_parts`: with no range the pointer may be anything.
-        let range = |i: u32| {
-            // SAFETY: The caller guarantees `num_sge` ranges, `i` is below that.
-            unsafe { &*write.sge.add(i as usize) }
-        };
-
-        if write.flags & flags::INLINE == 0 {
-            if write.num_sge > self.shape.max_sge {
-                return Err(EMSGSIZE);
-            }
-            for range in (0..write.num_sge).map(range) {
-                if range.length > MAX_RANGE {
-                    return Err(EMSGSIZE);
-                }
-                if range.length == 0 {
-                    continue;
-                }
-                let data = Data {
-                    byte_count: range.length,
-                    lkey: range.lkey,
-                    addr: range.addr,
-                };
-                poster.slots.store(block, segment, data.encode());
-                segment = segment.wrapping_add(1);
-                total = total.saturating_add(range.length);
-            }
-            return Ok((segment as u8, total));
-        }
-
-        for range in (0..write.num_sge).map(range) {
-            total = total.saturating_add(range.length);
-        }
-        if total > self.shape.max_inline {
-            return Err(EMSGSIZE);
-        }
-        // The payload starts behind a header of four bytes; segments are put together here and go to the
-        // ring whole.
-        let mut buffer = [0u8; DS];
-        buffer[..data::INLINE_HEADER].copy_from_slice(&data::inline_header(total as u16));
-        let mut filled = data::INLINE_HEADER;
-        for range in (0..write.num_sge).map(range) {
-            let memory = range.addr as usize as *const u8;
-            for i in 0..range.length as usize {
-                // SAFETY: The caller guarantees `length` readable bytes.
-                let byte = unsafe { memory.add(i).read() };
-                if let Some(place) = buffer.get_mut(filled) {
-                    *place = byte;
-                }
-                filled = filled.wrapping_add(1);
-                if filled == DS {
-                    poster.slots.store(block, segment, buffer);
-                    buffer = [0; DS];
-                    filled = 0;
-                    segment = segment.wrapping_add(1);
-                }
+    fn wait(&self, poster: &mut Poster, at: &Cursor, count: u32) {
+        poster.head = at.head;
+        poster.inline_blocks = 0;
+        if poster.policy.waiting() == count {
+            if let Some(ns) = poster.hold.begin() {
+                self.timer.start(ns);
             }
         }
-        if filled != 0 {
-            poster.slots.store(block, segment, buffer);
-            segment = segment.wrapping_add(1);
-        }
-        Ok((segment as u8, total))
     }
 
-    /// Rings for everything that was posted.
+    /// Rings for everything that was posted, the last of it at the cursor.
     #[inline(always)]
-    fn ring_now(&self, poster: &mut Poster, _cause: Cause) {
+    fn ring_now(&self, poster: &mut Poster, at: &Cursor, cause: Cause) {
         let wqes = poster.policy.rung();
-        poster.signaled_rung = poster.signaled_posted;
-        self.post_counters.doorbells.add(1);
-        trace::doorbell(self.pci, poster.qpn, hardware(poster.producer), wqes);
-        poster.doorbell.ring(poster.producer, poster.head);
+        poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
+        self.post_counters.rung(cause as usize, wqes);
+        trace::doorbell(self.pci, poster.qpn, hardware(at.block), wqes);
+        poster.doorbell.ring(at.block, at.head);
+    }
+
+    /// Rings for what waits, if there is a cause.
+    fn ring_if(&self, poster: &mut Poster, cause: Option<Cause>) {
+        let Some(cause) = cause else {
+            return;
+        };
+        // A queue that is gone has no doorbell any more.
+        if self.state() == State::Gone {
+            return;
+        }
+        let at = Cursor {
+            block: poster.producer,
+            request: self.credit.posted(),
+            unsignaled: poster.unsignaled,
+            head: poster.head,
+            inline_blocks: 0,
+        };
+        self.ring_now(poster, &at, cause);
     }
 
     /// Whether a completion will come from what was rung: the last signaled request that was rung, with
@@ -563,71 +456,104 @@ impl SendQueue {
 
     /// Shows the HCA everything that was posted. Any context.
     pub(crate) fn flush(&self) {
-        let mut poster = self.poster.lock();
-        if self.state() == State::Gone {
+        if self.handle == Handle::Exclusive {
+            // Nothing waits.
             return;
         }
-        if let Some(cause) = poster.policy.flush() {
-            self.ring_now(&mut poster, cause);
+        let mut poster = self.poster.lock();
+        let cause = poster.policy.flush();
+        self.ring_if(&mut poster, cause);
+    }
+
+    /// A round of completions is through, which retired `retired` requests: another occasion to ring for
+    /// what waits, and the load by which the policy adapts. Any context.
+    #[inline(always)]
+    pub(crate) fn completed(&self, retired: u32) {
+        if self.deferring.load(Relaxed) {
+            self.completed_deferring(retired);
         }
     }
 
+    #[inline(never)]
+    fn completed_deferring(&self, retired: u32) {
+        let mut poster = self.poster.lock();
+        let busy = self.expects_completion(poster.signaled_rung);
+        let cause = poster
+            .policy
+            .completed(retired, self.credit.in_flight(), busy);
+        self.ring_if(&mut poster, cause);
+    }
+
     /// Makes sure that everything posted so far will be reported: if the last request is not signaled,
-    /// posts a signaled WQE that does nothing. Rings.
+    /// posts a signaled WQE that does nothing. Rings. Of an exclusive queue, for its poster only.
     ///
     /// # Errors
     ///
     /// `EAGAIN` if there is no room for that WQE, those of [`SendQueue::post_writes`].
-    pub(crate) fn report_all(&self) -> Result {
-        let mut poster = self.poster.lock();
+    ///
+    /// # Safety
+    ///
+    /// Nobody posts to an exclusive queue at the same time.
+    pub(crate) unsafe fn report_all(&self) -> Result {
+        // SAFETY: Guaranteed by the caller.
+        let mut poster = unsafe { self.poster.take(self.handle) };
         let poster = &mut *poster;
-        if poster.unsignaled != 0 {
-            let first = self.credit.reserve(1).map_err(|Full| self.refused())?;
-            let ctrl = Ctrl {
-                head: Head {
-                    opmod: 0,
-                    index: hardware(poster.producer),
-                    opcode: Opcode::NOP,
-                    qpn: poster.qpn,
-                    ds: 1,
-                },
-                signature: 0,
-                flags: Flags::new(Fence::None, Signal::Always, false),
-                imm: 0,
-            };
-            poster.slots.store_block(poster.producer, [ctrl.encode()]);
-            self.requests.record(first, 0, poster.producer);
-            poster.head = ctrl.head.encode();
-            poster.producer = poster.producer.wrapping_add(1);
-            poster.unsignaled = 0;
-            poster.signaled_posted = first.wrapping_add(1);
-            self.credit.commit(1);
-            self.post_counters.posted.add(1);
-            self.ring_after(poster);
-        } else if poster.policy.waiting() != 0 && self.state() != State::Gone {
-            self.ring_now(poster, Cause::Flush);
+        if poster.unsignaled == 0 {
+            let cause = poster.policy.flush();
+            self.ring_if(poster, cause);
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Counts the WQE just posted and rings.
-    fn ring_after(&self, poster: &mut Poster) {
+        let Ok(first) = self.credit.reserve(self.handle, 1) else {
+            return Err(self.refused(self.handle));
+        };
+        let mut at = Cursor {
+            block: poster.producer,
+            request: first,
+            unsignaled: poster.unsignaled,
+            head: [0; 8],
+            inline_blocks: 0,
+        };
+        self.encode_nop(poster, &mut at);
+        poster.producer = at.block;
+        poster.unsignaled = at.unsignaled;
+        self.credit.commit(1);
+        self.post_counters.posted.add(1);
         let cause = poster.policy.posted(1, || true, Hint::Last);
-        self.ring_now(poster, cause.unwrap_or(Cause::Last));
+        self.ring_now(poster, &at, cause.unwrap_or(Cause::Last));
+        Ok(())
     }
 
     /// Why a post was refused.
     #[cold]
     #[inline(never)]
-    fn refused(&self) -> Error {
+    fn refused(&self, handle: Handle) -> Error {
         match self.state() {
             State::Unconnected => enotconn(),
+            State::Connected if handle != self.handle => EINVAL,
             State::Connected => {
                 self.post_counters.full.add(1);
                 EAGAIN
             }
             State::Failed => EPIPE,
             State::Gone => ENODEV,
+        }
+    }
+}
+
+impl Expire for SendQueue {
+    const TIMER: usize = offset_of!(SendQueue, timer);
+
+    fn expire(&self) -> Option<i64> {
+        let mut poster = self.poster.lock();
+        let waiting = poster.policy.waiting() != 0;
+        match poster.hold.expired(waiting) {
+            Expiry::Again(ns) => Some(ns),
+            Expiry::Stop => None,
+            Expiry::Ring => {
+                let cause = poster.policy.held();
+                self.ring_if(&mut poster, cause);
+                None
+            }
         }
     }
 }
@@ -642,28 +568,17 @@ impl QpEvents for SendQueue {
     }
 }
 
-/// Longest data range: the top bit of the byte count means something else.
-const MAX_RANGE: u32 = data::INLINE - 1;
-
-/// Where in the queue the next WQE of a chain goes. Becomes the poster's when the chain is complete.
-struct Cursor {
-    block: u32,
-    request: u32,
-    unsignaled: u32,
-    signaled: u32,
-    head: [u8; 8],
-}
-
-impl Cursor {
-    /// Whether the next request reports its success. It does unless it need not; at the latest when half
-    /// a queue has not: a queue full of silent requests would never empty.
-    #[inline(always)]
-    fn signal(&mut self, request_flags: u32, depth: u32) -> Signal {
-        if request_flags & flags::UNSIGNALED != 0 && self.unsignaled < depth / 2 {
-            self.unsignaled = self.unsignaled.wrapping_add(1);
-            return Signal::OnError;
-        }
-        self.unsignaled = 0;
-        Signal::Always
-    }
+/// Where in the queue the next WQE of a chain goes, and what the doorbell has to be told. Becomes the
+/// poster's when the chain is complete.
+pub(super) struct Cursor {
+    /// Block where the next WQE starts.
+    pub(super) block: u32,
+    /// Number of its request.
+    pub(super) request: u32,
+    /// Requests since the last that was signaled.
+    pub(super) unsignaled: u32,
+    /// Beginning of the last WQE.
+    pub(super) head: [u8; 8],
+    /// Blocks of the last WQE, if all of its payload is in it; 0 otherwise.
+    pub(super) inline_blocks: u8,
 }

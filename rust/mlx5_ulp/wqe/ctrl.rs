@@ -150,8 +150,8 @@ impl Ctrl {
     pub fn encode(&self) -> [u8; SIZE] {
         let mut b = [0; SIZE];
         b[..8].copy_from_slice(&self.head.encode());
-        b[8] = self.signature;
-        b[11] = self.flags.0;
+        // One word, with the two reserved bytes in the middle.
+        be::put32(&mut b, 8, u32::from(self.signature) << 24 | u32::from(self.flags.0));
         be::put32(&mut b, 12, self.imm);
         b
     }

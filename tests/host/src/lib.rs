@@ -16,6 +16,7 @@ pub mod queue {
     pub mod credit;
     pub mod in_flight;
     pub mod ring;
+    pub mod shape;
 }
 
 #[path = "../../../rust/mlx5_ulp/doorbell"]

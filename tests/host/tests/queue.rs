@@ -2,10 +2,9 @@
 //! Credits and requests in flight against a model that keeps a list of WQEs.
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU32;
 
-use mlx5_ulp_host_tests::queue::credit::Credit;
-use mlx5_ulp_host_tests::queue::in_flight::{Entry, InFlight};
+use mlx5_ulp_host_tests::queue::credit::{Credit, Handle};
+use mlx5_ulp_host_tests::queue::in_flight::{Cookie, InFlight, Mark};
 use mlx5_ulp_host_tests::queue::ring::{hardware, Ring};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,19 +20,21 @@ struct Wqe {
 /// The structures under test, used as the queue uses them.
 struct Queue {
     credit: Credit,
-    in_flight: InFlight<Box<[Entry]>, Box<[AtomicU32]>>,
+    in_flight: InFlight<Box<[Cookie]>, Box<[Mark]>>,
     producer: u32,
 }
 
 impl Queue {
     fn new(depth: u32, ring: Ring, start: u32) -> Queue {
+        let credit = Credit::new();
+        credit.open(Handle::Shared, depth);
         Queue {
-            credit: Credit::new(depth),
+            credit,
             in_flight: InFlight::new(
                 (0..depth.next_power_of_two())
-                    .map(|_| Entry::default())
+                    .map(|_| Cookie::default())
                     .collect(),
-                (0..ring.blocks()).map(|_| AtomicU32::new(0)).collect(),
+                (0..ring.blocks()).map(|_| Mark::default()).collect(),
                 ring,
             )
             .unwrap(),
@@ -44,12 +45,14 @@ impl Queue {
     /// Posts one WQE with several requests; `None` when they do not fit.
     fn post(&mut self, cookies: &[usize], blocks: u32) -> Option<u32> {
         let n = cookies.len() as u32;
-        let first = self.credit.reserve(n).ok()?;
+        let first = self.credit.reserve(Handle::Shared, n).ok()?;
         let block = self.producer;
         for (i, &cookie) in cookies.iter().enumerate() {
             self.in_flight
-                .record(first.wrapping_add(i as u32), cookie, block);
+                .record(first.wrapping_add(i as u32), cookie);
         }
+        let last = first.wrapping_add(n).wrapping_sub(1);
+        self.in_flight.mark(block, last, n as u16);
         self.producer = block.wrapping_add(blocks);
         self.credit.commit(n);
         Some(block)
@@ -58,11 +61,9 @@ impl Queue {
     /// A completion names `counter`; returns the cookies that it retires.
     fn complete(&mut self, counter: u16) -> Option<Vec<usize>> {
         let retired = self.credit.retired();
-        let end = self
-            .in_flight
-            .completed_by(counter, retired, self.credit.posted())?;
+        let range = self.in_flight.at(counter, retired, self.credit.posted())?;
         let mut cookies = vec![];
-        while self.credit.retired() != end {
+        while self.credit.retired() != range.end {
             cookies.push(self.in_flight.cookie(self.credit.retired()));
             self.credit.retire();
         }

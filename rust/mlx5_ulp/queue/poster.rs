@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The posting side of a queue, and who may use it when.
+
+use super::{
+    credit::Handle,
+    slots::Slots, //
+};
+use crate::{
+    doorbell::{
+        hold::Hold,
+        policy::Policy,
+        register::Doorbell, //
+    },
+    sync::{
+        new_irq_lock,
+        InterruptsOff,
+        IrqGuard,
+        IrqLock, //
+    },
+};
+use core::{
+    cell::UnsafeCell,
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+};
+use kernel::prelude::*;
+
+/// What only a poster touches.
+#[repr(C, align(64))]
+pub(super) struct Poster {
+    /// Basic blocks posted, free running.
+    pub(super) producer: u32,
+    /// The QP's number.
+    pub(super) qpn: u32,
+    /// Requests posted since the last that was signaled.
+    pub(super) unsignaled: u32,
+    /// Number behind the last signaled request that was rung.
+    pub(super) signaled_rung: u32,
+    /// Where WQEs go.
+    pub(super) slots: Slots,
+    /// When to ring.
+    pub(super) policy: Policy,
+    /// How to ring.
+    pub(super) doorbell: Doorbell,
+    /// Beginning of the last WQE: what the doorbell register is told.
+    pub(super) head: [u8; 8],
+    /// Basic blocks of the last WQE, if all of its payload is in it; 0 otherwise.
+    pub(super) inline_blocks: u8,
+    /// How long WQEs wait at most.
+    pub(super) hold: Hold,
+}
+
+/// The poster of a queue, for one user at a time: whoever holds the lock or, of an exclusive queue, the
+/// one who posts by his own word.
+#[pin_data]
+pub(super) struct PosterCell {
+    #[pin]
+    lock: IrqLock<()>,
+    poster: UnsafeCell<Poster>,
+}
+
+// SAFETY: `PosterGuard` gives access to one user at a time, from whatever CPU; a `Poster` is `Send`.
+unsafe impl Sync for PosterCell {}
+
+impl PosterCell {
+    pub(super) fn new(poster: Poster) -> impl PinInit<Self> {
+        pin_init!(Self {
+            lock <- new_irq_lock!((), c"mlx5_ulp_post"),
+            poster: UnsafeCell::new(poster),
+        })
+    }
+
+    /// Takes the lock.
+    ///
+    /// The cell must not be of an exclusive queue that is open; see [`PosterCell::exclusive`].
+    #[inline(always)]
+    pub(super) fn lock(&self) -> PosterGuard<'_> {
+        PosterGuard {
+            _locked: Some(self.lock.lock()),
+            _exclusive: None,
+            cell: self,
+        }
+    }
+
+    /// Takes the poster without a lock. Interrupts are off meanwhile, so that a grace period of RCU
+    /// waits for it.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else may use the poster until the guard is dropped.
+    #[inline(always)]
+    pub(super) unsafe fn exclusive(&self) -> PosterGuard<'_> {
+        PosterGuard {
+            _locked: None,
+            _exclusive: Some(InterruptsOff::new()),
+            cell: self,
+        }
+    }
+
+    /// Takes the poster as `handle` may.
+    ///
+    /// # Safety
+    ///
+    /// For [`Handle::Exclusive`], as [`PosterCell::exclusive`].
+    #[inline(always)]
+    pub(super) unsafe fn take(&self, handle: Handle) -> PosterGuard<'_> {
+        match handle {
+            Handle::Shared => self.lock(),
+            // SAFETY: Guaranteed by the caller.
+            Handle::Exclusive => unsafe { self.exclusive() },
+        }
+    }
+}
+
+/// The poster, for its one user.
+pub(super) struct PosterGuard<'a> {
+    // What keeps others out, or the removal of the queue.
+    _locked: Option<IrqGuard<'a, ()>>,
+    _exclusive: Option<InterruptsOff>,
+    cell: &'a PosterCell,
+}
+
+impl Deref for PosterGuard<'_> {
+    type Target = Poster;
+
+    #[inline(always)]
+    fn deref(&self) -> &Poster {
+        // SAFETY: The guard is the only one: by the lock, or by the word of `exclusive`'s caller.
+        unsafe { &*self.cell.poster.get() }
+    }
+}
+
+impl DerefMut for PosterGuard<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Poster {
+        // SAFETY: As above, and the guard is borrowed mutably.
+        unsafe { &mut *self.cell.poster.get() }
+    }
+}

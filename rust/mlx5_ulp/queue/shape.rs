@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+//! What requests look like that a queue is made for, and how large it becomes.
+
+use super::ring::Ring;
+use super::wqe::{blocks, data, BB, DS, MAX_BBS};
+
+/// The size of a queue in requests of a stated shape. A request that needs neither more ranges nor more
+/// inline bytes than said here fits while fewer than `depth` are in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Most requests in flight, not 0.
+    pub depth: u32,
+    /// Most data ranges of a request, not 0.
+    pub max_sge: u32,
+    /// Most bytes of inline payload of a request.
+    pub max_inline: u32,
+}
+
+impl Shape {
+    /// Segments of a WRITE before its data: control and remote address.
+    pub const HEAD_DS: u32 = 2;
+
+    /// Most data ranges of any request: a WQE is at most [`MAX_BBS`] blocks long, and its length in
+    /// segments must fit six bits.
+    pub const MAX_SGE: u32 = (MAX_BBS * BB / DS) as u32 - 1 - Self::HEAD_DS;
+
+    /// Most inline payload: it starts behind the inline header, whose length field must hold it.
+    pub const MAX_INLINE: u32 = {
+        let bytes = Self::MAX_SGE * DS as u32 - data::INLINE_HEADER as u32;
+        assert!(bytes <= data::INLINE_LENGTH);
+        bytes
+    };
+
+    /// The smallest ring that holds `depth` such requests. `None` if a value is 0 or out of range, or
+    /// the ring would be too large.
+    pub fn ring(&self) -> Option<Ring> {
+        if self.depth == 0
+            || !(1..=Self::MAX_SGE).contains(&self.max_sge)
+            || self.max_inline > Self::MAX_INLINE
+        {
+            return None;
+        }
+        let inline_ds = u32::from(data::inline_ds(self.max_inline as u16));
+        let ds = Self::HEAD_DS.wrapping_add(self.max_sge.max(inline_ds));
+        let blocks = self.depth.checked_mul(blocks(ds as u8).into())?;
+        Ring::at_least(blocks)
+    }
+
+    /// Entries of a table with one for each request in flight: a power of two.
+    pub const fn entries(&self) -> usize {
+        (self.depth as usize).next_power_of_two()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn shape(depth: u32, max_sge: u32, max_inline: u32) -> Shape {
+        Shape {
+            depth,
+            max_sge,
+            max_inline,
+        }
+    }
+
+    fn ring_blocks(shape: Shape) -> Option<u32> {
+        shape.ring().map(Ring::blocks)
+    }
+
+    #[test]
+    fn the_largest_request_fits_a_wqe() {
+        assert_eq!(Shape::MAX_SGE, 61);
+        assert_eq!(Shape::MAX_INLINE, 972);
+        assert_eq!(ring_blocks(shape(1, 61, 972)), Some(16));
+        assert_eq!(ring_blocks(shape(1, 62, 0)), None);
+        assert_eq!(ring_blocks(shape(1, 1, 973)), None);
+    }
+
+    #[test]
+    fn blocks_for_each_request() {
+        // Two ranges fill a block, so does 28 bytes of inline payload.
+        assert_eq!(ring_blocks(shape(100, 2, 28)), Some(128));
+        assert_eq!(ring_blocks(shape(100, 3, 0)), Some(256));
+        assert_eq!(ring_blocks(shape(100, 1, 29)), Some(256));
+        assert_eq!(shape(100, 1, 0).entries(), 128);
+    }
+
+    #[test]
+    fn out_of_range() {
+        assert_eq!(ring_blocks(shape(0, 1, 0)), None);
+        assert_eq!(ring_blocks(shape(1, 0, 0)), None);
+        assert_eq!(ring_blocks(shape(32768, 1, 0)), Some(32768));
+        assert_eq!(ring_blocks(shape(32769, 1, 0)), None);
+        assert_eq!(ring_blocks(shape(u32::MAX, 61, 0)), None);
+    }
+}
