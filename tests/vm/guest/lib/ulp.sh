@@ -44,6 +44,14 @@ drivers() {
 	done
 }
 
+# attached: the devices that the module is attached to, each followed by a space.
+attached() {
+	local folder
+	for folder in "$debugfs"/*/; do
+		[ ! -e "$folder" ] || printf '%s ' "$(basename "$folder")"
+	done
+}
+
 # load MODULE [PARAMETER=VALUE]...
 load() {
 	local module=$1

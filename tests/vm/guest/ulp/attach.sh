@@ -10,10 +10,6 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 
-attached() {
-	ls $debugfs | tr '\n' ' '
-}
-
 # attached_is NAMES
 attached_is() {
 	[ "$(attached)" = "$1" ]
