@@ -356,7 +356,7 @@ mod tests {
     use crate::cmd::Status;
 
     fn current(caps: &Caps, cap: CapType) -> Vec<u8> {
-        caps.query((cap as u32) << 1 | 1).unwrap().to_vec()
+        caps.query(((cap as u32) << 1) | 1).unwrap().to_vec()
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Eq {
 
     fn subscribes(&self, event_type: u8) -> bool {
         let word = self.config.mask.get(usize::from(event_type / 64));
-        word.is_some_and(|word| word >> (event_type % 64) & 1 != 0)
+        word.is_some_and(|word| (word >> (event_type % 64)) & 1 != 0)
     }
 
     /// Entries that the driver has not read yet, as far as it told.
@@ -168,7 +168,7 @@ impl Eq {
         eqe[1] = event_type;
         encode(&mut eqe);
         // First pass 0, second pass 1: the driver compares with the pass it is in.
-        eqe[EQE_SIZE - 1] = (self.producer >> self.log_size & 1) as u8;
+        eqe[EQE_SIZE - 1] = ((self.producer >> self.log_size) & 1) as u8;
         let offset = (self.producer & ((1 << self.log_size) - 1)) as usize * EQE_SIZE;
         let page = self.config.pages.get(offset >> self.page_shift);
         let addr = page.map(|page| page + (offset & ((1 << self.page_shift) - 1)) as u64);

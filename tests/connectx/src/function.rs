@@ -147,7 +147,7 @@ impl Function {
         }
         let interrupts = lock(&self.interrupts);
         for (vector, fd) in interrupts.iter().enumerate() {
-            let Some(mut fd) = fd.as_ref().filter(|_| vectors >> vector & 1 != 0) else {
+            let Some(mut fd) = fd.as_ref().filter(|_| (vectors >> vector) & 1 != 0) else {
                 continue;
             };
             if let Err(error) = fd.write_all(&1u64.to_ne_bytes()) {

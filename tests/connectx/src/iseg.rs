@@ -16,9 +16,9 @@ pub const LOG_CMDQ_STRIDE: u32 = 6;
 const CMDQ_ADDR_H: u64 = 0x10;
 const CMDQ_ADDR_L_SZ: u64 = 0x14;
 /// Major 22, minor 35; the sub-minor stands in the next register.
-const FW_REV: u32 = 35 << 16 | 22;
+const FW_REV: u32 = (35 << 16) | 22;
 /// Command interface revision 5, which the driver insists on, and firmware sub-minor.
-const CMDIF_REV_FW_SUB: u32 = 5 << 16 | 1000;
+const CMDIF_REV_FW_SUB: u32 = (5 << 16) | 1000;
 /// `health_buffer.fw_ver`; all ones would mean a dead device.
 const HEALTH_FW_VER: u32 = 0x1600_23e8;
 const HEALTH_HW_ID: u32 = 0x212;
@@ -33,7 +33,7 @@ pub struct InitSegment {
 impl InitSegment {
     /// Address of the command queue as the driver wrote it.
     pub fn command_queue(&self) -> u64 {
-        u64::from(self.addr_h) << 32 | u64::from(self.addr_l & !0xfff)
+        (u64::from(self.addr_h) << 32) | u64::from(self.addr_l & !0xfff)
     }
 
     /// The register at `offset`, a multiple of 4. `now` is in nanoseconds.
@@ -43,7 +43,7 @@ impl InitSegment {
             0x4 => CMDIF_REV_FW_SUB,
             CMDQ_ADDR_H => self.addr_h,
             // The driver writes the low bits as zero; they keep telling the geometry.
-            CMDQ_ADDR_L_SZ => self.addr_l | LOG_CMDQ_SIZE << 4 | LOG_CMDQ_STRIDE,
+            CMDQ_ADDR_L_SZ => self.addr_l | (LOG_CMDQ_SIZE << 4) | LOG_CMDQ_STRIDE,
             0x22c => (now / 1_000_000_000) as u32,
             0x230 => HEALTH_FW_VER,
             0x234 => HEALTH_HW_ID,

@@ -255,7 +255,7 @@ impl Netdev {
         let mut ctrl = [0; 16];
         ctrl[1..3].copy_from_slice(&index.to_be_bytes());
         ctrl[3] = opcode;
-        ctrl[4..8].copy_from_slice(&(self.sqn << 8 | u32::from(ds)).to_be_bytes());
+        ctrl[4..8].copy_from_slice(&((self.sqn << 8) | u32::from(ds)).to_be_bytes());
         // A completion, please.
         ctrl[11] = 8;
         ctrl

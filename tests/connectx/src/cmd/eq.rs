@@ -53,7 +53,7 @@ fn create_eq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     let bitmask = field!(mlx5_ifc_create_eq_in_bits, event_bitmask);
     let mut mask = [0; 4];
     for (word, bytes) in mask.iter_mut().zip(input.bytes(bitmask).chunks_exact(8)) {
-        *word = bytes.iter().fold(0, |v, b| v << 8 | u64::from(*b));
+        *word = bytes.iter().fold(0, |v, b| (v << 8) | u64::from(*b));
     }
     let eqn = hca.eqs.table.insert(Eq::new(EqConfig {
         context,

@@ -43,7 +43,7 @@ impl<'a> Input<'a> {
 
     /// The array at the end of the input as 64-bit big-endian words (`pas[]`).
     pub fn tail_u64(&self, array: Field) -> Vec<u64> {
-        let word = |c: &[u8]| c.iter().fold(0, |v, b| v << 8 | u64::from(*b));
+        let word = |c: &[u8]| c.iter().fold(0, |v, b| (v << 8) | u64::from(*b));
         self.tail(array).chunks_exact(8).map(word).collect()
     }
 }

@@ -54,9 +54,9 @@ impl Entry {
             raw.iter()
                 .skip(at)
                 .take(4)
-                .fold(0, |v, b| v << 8 | u32::from(*b))
+                .fold(0, |v, b| (v << 8) | u32::from(*b))
         };
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+        let long = |at: usize| (u64::from(word(at)) << 32) | u64::from(word(at + 4));
         let mut input = [0; INLINE];
         input.copy_from_slice(&raw[16..32]);
         Self {
@@ -88,10 +88,10 @@ fn read_block(hca: &mut Hca, addr: u64) -> Result<([u8; BLOCK_DATA], Block), Dma
         raw.iter()
             .skip(at)
             .take(4)
-            .fold(0, |v, b| v << 8 | u32::from(*b))
+            .fold(0, |v, b| (v << 8) | u32::from(*b))
     };
     let block = Block {
-        next: u64::from(word(0x230)) << 32 | u64::from(word(0x234)),
+        next: (u64::from(word(0x230)) << 32) | u64::from(word(0x234)),
         number: word(0x238),
         token: raw[0x23d],
     };
@@ -228,7 +228,7 @@ fn run_slot(hca: &mut Hca, slot: u32) -> bool {
 
 /// A write of the command doorbell: one bit per slot.
 pub fn doorbell(hca: &mut Hca, vector: u32) {
-    for slot in (0..1 << LOG_CMDQ_SIZE).filter(|slot| vector >> slot & 1 != 0) {
+    for slot in (0..1 << LOG_CMDQ_SIZE).filter(|slot| (vector >> slot) & 1 != 0) {
         // The EQ that a command creates does not hear of that command.
         let announce = hca.eqs.takes_commands();
         if run_slot(hca, slot) && announce {

@@ -25,7 +25,7 @@ const DATA: usize = 0x10;
 const MAX_REGISTER: usize = 0x100;
 
 /// 100GBASE-CR4 and 100GBASE-KR4 (`MLX5E_100GBASE_*`, `include/linux/mlx5/port.h`).
-const SUPPORTED_LINK_MODES: u32 = 1 << 20 | 1 << 23;
+const SUPPORTED_LINK_MODES: u32 = (1 << 20) | (1 << 23);
 /// The link mode in use: 100GBASE-CR4.
 const LINK_MODE: u32 = 1 << 20;
 /// Protocol mask of Ethernet in PTYS.

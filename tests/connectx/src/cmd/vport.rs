@@ -219,7 +219,7 @@ fn set_roce_address(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdRe
         2 => RoceVersion::V2,
         _ => return bad_param("unknown RoCE version"),
     };
-    let mac = u64::from(input.get(address!(source_mac_47_32))) << 32
+    let mac = (u64::from(input.get(address!(source_mac_47_32))) << 32)
         | u64::from(input.get(address!(source_mac_31_0)));
     let [_, _, mac @ ..] = mac.to_be_bytes();
     let vlan = input
@@ -257,11 +257,11 @@ fn query_roce_address(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> C
         let [a, b, c, d, e, f] = entry.mac.map(u32::from);
         set(
             field!(mlx5_ifc_roce_addr_layout_bits, source_mac_47_32),
-            a << 8 | b,
+            (a << 8) | b,
         );
         set(
             field!(mlx5_ifc_roce_addr_layout_bits, source_mac_31_0),
-            c << 24 | d << 16 | e << 8 | f,
+            (c << 24) | (d << 16) | (e << 8) | f,
         );
         let version = match entry.version {
             RoceVersion::V1 => 0,

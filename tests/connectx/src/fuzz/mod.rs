@@ -140,7 +140,7 @@ fn post(driver: &mut Driver, input: &mut Input<'_>, numbers: &Numbers) {
     let opcodes = [0, 1, 8, 9, 0xa, 0xb, 0xe, 0x10, 0x11, 0x12, 0x14, 0x25];
     wqe[3] = input.choose(&opcodes).unwrap_or(0);
     let queue = input.choose(&numbers.0).unwrap_or(0);
-    wqe[4..8].copy_from_slice(&(queue << 8 | u32::from(input.u8() % 6)).to_be_bytes());
+    wqe[4..8].copy_from_slice(&((queue << 8) | u32::from(input.u8() % 6)).to_be_bytes());
     wqe[11] = input.u8();
     for word in wqe[16..].chunks_mut(4) {
         let value = match input.u8() % 4 {
@@ -157,9 +157,11 @@ fn post(driver: &mut Driver, input: &mut Input<'_>, numbers: &Numbers) {
     for (at, counter) in [0, 4].into_iter().zip(counters) {
         driver.write(record + at, &u32::from(counter).to_be_bytes());
     }
-    driver
-        .hca
-        .mmio_write(driver.now, u64::from(numbers.0[0]) << 12 | 0x800, &wqe[..8]);
+    driver.hca.mmio_write(
+        driver.now,
+        (u64::from(numbers.0[0]) << 12) | 0x800,
+        &wqe[..8],
+    );
 }
 
 fn step(driver: &mut Driver, input: &mut Input<'_>, numbers: &mut Numbers, base: &mut Base) {
@@ -192,9 +194,9 @@ fn step(driver: &mut Driver, input: &mut Input<'_>, numbers: &mut Numbers, base:
                 .choose(&[0x20, 0x40, 0x48, 0x800, 0x808, 0x900, 0xa00])
                 .unwrap_or(0);
             let mut data = input.bytes::<8>();
-            data[4..].copy_from_slice(&(dword(input, numbers) << 8 | 4).to_be_bytes());
+            data[4..].copy_from_slice(&((dword(input, numbers) << 8) | 4).to_be_bytes());
             let len = input.choose(&[8, 8, 8, 4, 1]).unwrap_or(8);
-            let offset = u64::from(page) << 12 | at;
+            let offset = (u64::from(page) << 12) | at;
             driver.hca.mmio_write(driver.now, offset, &data[..len]);
         }
         5 => {

@@ -76,7 +76,7 @@ pub fn get64(buf: &[u8], field: Field) -> u64 {
     let mut value = 0;
     for bit in field.offset..field.offset + field.width.min(64) {
         let byte = buf.get(bit / 8).copied().unwrap_or(0);
-        value = value << 1 | u64::from(byte >> (7 - bit % 8) & 1);
+        value = (value << 1) | u64::from((byte >> (7 - bit % 8)) & 1);
     }
     value
 }
@@ -99,7 +99,7 @@ pub fn set64(buf: &mut [u8], field: Field, value: u64) {
         let bit = field.offset + i;
         if let Some(byte) = buf.get_mut(bit / 8) {
             let mask = 1 << (7 - bit % 8);
-            if value >> (width - 1 - i) & 1 != 0 {
+            if (value >> (width - 1 - i)) & 1 != 0 {
                 *byte |= mask;
             } else {
                 *byte &= !mask;

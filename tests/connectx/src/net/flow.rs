@@ -98,7 +98,7 @@ fn match_param(headers: &Headers) -> [u8; MATCH_LEN] {
             field!(mlx5_ifc_fte_match_set_lyr_2_4_bits, $name)
         };
     }
-    let mac = |mac: [u8; 6]| mac.iter().fold(0, |v, b| v << 8 | u64::from(*b));
+    let mac = |mac: [u8; 6]| mac.iter().fold(0, |v, b| (v << 8) | u64::from(*b));
     set(outer!(smac_47_16), mac(headers.smac) >> 16);
     set(outer!(smac_15_0), mac(headers.smac) & 0xffff);
     set(outer!(dmac_47_16), mac(headers.dmac) >> 16);

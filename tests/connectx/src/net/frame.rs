@@ -57,7 +57,7 @@ pub struct Headers {
 
 fn be16(frame: &[u8], at: usize) -> Option<u16> {
     let bytes = frame.get(at..at.checked_add(2)?)?;
-    Some(bytes.iter().fold(0, |v, b| v << 8 | u16::from(*b)))
+    Some(bytes.iter().fold(0, |v, b| (v << 8) | u16::from(*b)))
 }
 
 fn array<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {

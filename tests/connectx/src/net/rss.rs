@@ -86,7 +86,7 @@ impl Tir {
         Hash {
             value: toeplitz(key, &input),
             // CQE_RSS_HTYPE_IP and CQE_RSS_HTYPE_L4.
-            kind: l3 << 2 | l4 << 6,
+            kind: (l3 << 2) | (l4 << 6),
         }
     }
 }
@@ -120,14 +120,18 @@ pub struct Hash {
 
 /// The hash function of RSS.
 fn toeplitz(key: &[u8], input: &[u8]) -> u32 {
-    let bit = |bytes: &[u8], i: usize| bytes.get(i / 8).is_some_and(|b| b >> (7 - i % 8) & 1 != 0);
-    let mut window: u32 = (0..32).fold(0, |w, i| w << 1 | u32::from(bit(key, i)));
+    let bit = |bytes: &[u8], i: usize| {
+        bytes
+            .get(i / 8)
+            .is_some_and(|b| (b >> (7 - i % 8)) & 1 != 0)
+    };
+    let mut window: u32 = (0..32).fold(0, |w, i| (w << 1) | u32::from(bit(key, i)));
     let mut hash = 0;
     for i in 0..input.len() * 8 {
         if bit(input, i) {
             hash ^= window;
         }
-        window = window << 1 | u32::from(bit(key, i + 32));
+        window = (window << 1) | u32::from(bit(key, i + 32));
     }
     hash
 }

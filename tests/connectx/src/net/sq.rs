@@ -235,7 +235,7 @@ fn execute(hca: &mut Hca, sqn: u32, opcode: Opcode, wqe: &[u8]) -> Result<(), Sy
     let word = |at: usize| {
         let bytes = wqe.get(at..at + 2);
         bytes
-            .map(|b| u16::from(b[0]) << 8 | u16::from(b[1]))
+            .map(|b| (u16::from(b[0]) << 8) | u16::from(b[1]))
             .ok_or(Syndrome::LOCAL_QP_OPERATION)
     };
     let cs_flags = *wqe.get(ETH_CS_FLAGS).ok_or(Syndrome::LOCAL_QP_OPERATION)?;
