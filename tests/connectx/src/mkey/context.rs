@@ -244,7 +244,7 @@ impl Mkey {
     }
 
     /// Length in bytes; `None` for all of the address space.
-    pub fn len(&self) -> Option<u64> {
+    pub fn length(&self) -> Option<u64> {
         (!self.view.length64).then_some(self.view.len)
     }
 

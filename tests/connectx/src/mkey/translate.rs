@@ -222,7 +222,7 @@ fn check_key(mkey: &Mkey, access: &Access) -> Result<(), Fault> {
     if !access.right.granted_by(mkey) {
         return Err(Fault::Right);
     }
-    let Some(key_len) = mkey.len() else {
+    let Some(key_len) = mkey.length() else {
         // All of the address space, but an access does not wrap around its end.
         let fits = access.va.checked_add(access.len - 1).is_some();
         return fits.then_some(()).ok_or(Fault::Bounds);

@@ -191,7 +191,7 @@ mod tests {
         apply(&mut key, VARIANT, &register, &segment(), &list).unwrap();
         assert!(!key.is_free());
         assert_eq!(
-            (key.variant(), key.start(), key.len()),
+            (key.variant(), key.start(), key.length()),
             (9, 0x1_0000, Some(0x2000))
         );
         assert_eq!(key.page(1), Some(0x6003));

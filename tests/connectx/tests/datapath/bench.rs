@@ -184,7 +184,7 @@ impl Side {
         };
         side.uar = side.alloc_object(0x802);
         side.pd = side.alloc_object(0x800);
-        side.async_eq = side.create_eq(u64::MAX & !(1 << 0xa));
+        side.async_eq = side.create_eq(!(1 << 0xa));
         side.completion_eq = side.create_eq(0);
         side
     }
@@ -218,7 +218,7 @@ impl Side {
     /// Fills memory with a pattern that differs at every place, and returns it.
     pub fn pattern(&mut self, addr: u64, len: usize, seed: u8) -> Vec<u8> {
         let bytes: Vec<u8> = (0..len)
-            .map(|i| (i ^ i >> 8 ^ i >> 16) as u8 ^ seed)
+            .map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8 ^ seed)
             .collect();
         self.write(addr, &bytes);
         bytes
@@ -280,7 +280,7 @@ impl Side {
         let eq = which(self);
         let (base, ci) = (eq.base, eq.ci);
         let entry = self.read(base + u64::from(ci & 0xff) * 64, 64);
-        if u32::from(entry[63] & 1) != ci >> EQ_LOG_SIZE & 1 {
+        if u32::from(entry[63] & 1) != (ci >> EQ_LOG_SIZE) & 1 {
             return None;
         }
         which(self).ci += 1;
@@ -369,7 +369,7 @@ impl Side {
     }
 
     pub fn arm(&mut self, cq: &CqHandle, sn: u32, solicited: bool) {
-        let word = sn << 28 | u32::from(solicited) << 24 | cq.ci & 0xff_ffff;
+        let word = (sn << 28) | (u32::from(solicited) << 24) | (cq.ci & 0xff_ffff);
         cq::arm(&mut self.hca, [word, cq.cqn]);
     }
 
@@ -661,12 +661,12 @@ impl Side {
             octwords,
         );
         for page in 0..u64::from(octwords) * 2 {
-            let entry = (addr & !0xfff) + page * 4096 | 3;
+            let entry = ((addr & !0xfff) + page * 4096) | 3;
             input.extend(entry.to_be_bytes());
         }
         let out = self.cmd(&input, 0x10)?;
         let index = ifc::get(&out, field!(mlx5_ifc_create_mkey_out_bits, mkey_index));
-        Ok(index << 8 | 0x5a)
+        Ok((index << 8) | 0x5a)
     }
 }
 

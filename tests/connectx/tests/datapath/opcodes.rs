@@ -219,7 +219,7 @@ fn keys_are_registered_used_and_invalidated_by_wqes() {
     let [mut a, mut c] = b.connect(QpSpec::default(), Link::default());
     let dst = b.sides[1].alloc(3 * 4096);
     let fresh = free_key(&mut b.sides[1]);
-    let key = fresh & !0xff | 0x77;
+    let key = (fresh & !0xff) | 0x77;
     // The pages in another order than in memory.
     let wqe = register(0x4_0000, &[dst + 4096, dst]);
     b.sides[1].post(&mut c.qp, Opcode::UMR, key, &wqe);
@@ -250,7 +250,7 @@ fn registering_a_key_twice_fails() {
     let mut b = Bench::new();
     let [mut a, _c] = b.connect(QpSpec::default(), Link::default());
     let page = b.sides[0].alloc(4096);
-    let key = free_key(&mut b.sides[0]) & !0xff | 0x77;
+    let key = (free_key(&mut b.sides[0]) & !0xff) | 0x77;
     for _ in 0..2 {
         b.sides[0].post(&mut a.qp, Opcode::UMR, key, &register(0, &[page]));
     }
@@ -359,7 +359,7 @@ fn datagrams_come_with_their_header_and_are_lost_silently() {
     let received = success(b.sides[1].poll(&mut c.receive));
     assert_eq!((received.byte_cnt, received.imm), (48, 5));
     // A header is in the buffer, IPv4, and the sender's number.
-    assert_eq!(received.flags_rqpn, 1 << 28 | 2 << 24 | a.qp.qpn);
+    assert_eq!(received.flags_rqpn, (1 << 28) | (2 << 24) | a.qp.qpn);
     let header = b.sides[1].read(dst, 40);
     assert_eq!(header[..20], [0; 20]);
     assert_eq!((header[20], header[29]), (0x45, 17));

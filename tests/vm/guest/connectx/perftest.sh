@@ -26,7 +26,8 @@ perftest ib_write_bw -s 4096 -n 100 -q 4
 perftest ib_send_bw -s 1024 -n 100 -c UD
 perftest ib_write_bw -s 4096 -n 100 -c UC
 perftest ib_write_lat -s 64 -n 100
-perftest ib_send_lat -s 64 -n 100 -e
+perftest ib_send_bw -s 64 -n 100 -e
+perftest ib_send_lat -s 64 -n 100
 perftest ib_read_lat -s 64 -n 100
 perftest ib_atomic_lat -n 100
 down
