@@ -7,10 +7,6 @@
 
 #include <linux/tracepoint.h>
 
-#define MLX5_ULP_PCI_FORMAT "%04x:%02x:%02x.%x"
-#define mlx5_ulp_pci_args(pci)				\
-	(pci) >> 16, (pci) >> 8 & 0xff, (pci) >> 3 & 0x1f, (pci) & 7
-
 #define mlx5_ulp_show_opcode(opcode)			\
 	__print_symbolic(opcode,			\
 		{ 0x00, "NOP" },			\
@@ -49,8 +45,9 @@ TRACE_EVENT(mlx5_ulp_post,
 		__entry->index = index;
 		__entry->opcode = opcode;
 	),
-	TP_printk(MLX5_ULP_PCI_FORMAT " qpn=%#x index=%u opcode=%s bytes=%u",
-		  mlx5_ulp_pci_args(__entry->pci), __entry->qpn,
+	TP_printk("%04x:%02x:%02x.%x qpn=%#x index=%u opcode=%s bytes=%u",
+		  __entry->pci >> 16, (__entry->pci >> 8) & 0xff,
+		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
 		  __entry->index, mlx5_ulp_show_opcode(__entry->opcode),
 		  __entry->bytes)
 );
@@ -77,8 +74,9 @@ TRACE_EVENT(mlx5_ulp_doorbell,
 		__entry->wqes = wqes;
 		__entry->producer = producer;
 	),
-	TP_printk(MLX5_ULP_PCI_FORMAT " qpn=%#x producer=%u wqes=%u",
-		  mlx5_ulp_pci_args(__entry->pci), __entry->qpn,
+	TP_printk("%04x:%02x:%02x.%x qpn=%#x producer=%u wqes=%u",
+		  __entry->pci >> 16, (__entry->pci >> 8) & 0xff,
+		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
 		  __entry->producer, __entry->wqes)
 );
 
@@ -107,8 +105,9 @@ TRACE_EVENT(mlx5_ulp_completion,
 		__entry->opcode = opcode;
 		__entry->syndrome = syndrome;
 	),
-	TP_printk(MLX5_ULP_PCI_FORMAT " qpn=%#x counter=%u cqe_opcode=%u syndrome=%#x",
-		  mlx5_ulp_pci_args(__entry->pci), __entry->qpn,
+	TP_printk("%04x:%02x:%02x.%x qpn=%#x counter=%u cqe_opcode=%u syndrome=%#x",
+		  __entry->pci >> 16, (__entry->pci >> 8) & 0xff,
+		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
 		  __entry->counter, __entry->opcode, __entry->syndrome)
 );
 

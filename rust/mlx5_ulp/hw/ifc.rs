@@ -69,7 +69,7 @@ impl<L> Field<L> {
         }
         let (shift, mask) = self.shift_and_mask();
         let word = at.first_chunk().map_or(0, |v| u32::from_be_bytes(*v));
-        u64::from(word >> shift & mask)
+        u64::from((word >> shift) & mask)
     }
 
     /// Writes the field into the bytes of its layout, and leaves its neighbours alone.
@@ -87,7 +87,7 @@ impl<L> Field<L> {
         let (shift, mask) = self.shift_and_mask();
         if let Some(v) = at.first_chunk_mut() {
             let others = u32::from_be_bytes(*v) & !(mask << shift);
-            *v = (others | (value as u32 & mask) << shift).to_be_bytes();
+            *v = (others | ((value as u32 & mask) << shift)).to_be_bytes();
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
                 assert_eq!(field.get(&bytes), value);
                 // All bits outside are as before.
                 for bit in (0..192).filter(|b| !(offset..offset + width).contains(b)) {
-                    assert_eq!(bytes[bit / 8] >> (7 - bit % 8) & 1, fill & 1, "bit {bit}");
+                    assert_eq!((bytes[bit / 8] >> (7 - bit % 8)) & 1, fill & 1, "bit {bit}");
                 }
             }
         }

@@ -75,10 +75,10 @@ impl Record {
     fn pack(&self) -> [u64; 3] {
         [
             self.time,
-            u64::from(self.qpn) << 32 | u64::from(self.pid),
-            u64::from(self.event as u8) << 56
-                | u64::from(self.code) << 48
-                | u64::from(self.index) << 32
+            (u64::from(self.qpn) << 32) | u64::from(self.pid),
+            (u64::from(self.event as u8) << 56)
+                | (u64::from(self.code) << 48)
+                | (u64::from(self.index) << 32)
                 | u64::from(self.detail),
         ]
     }

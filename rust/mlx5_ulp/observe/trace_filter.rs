@@ -91,16 +91,16 @@ impl Filter {
     pub fn takes(&self, record: &Record) -> bool {
         self.on
             && self.qpn.is_none_or(|qpn| qpn == record.qpn)
-            && self.events & 1 << record.event as u8 != 0
+            && self.events & (1 << record.event as u8) != 0
     }
 
     /// In one word, to be changed while others look.
     pub fn pack(self) -> u64 {
         u64::from(self.on)
-            | u64::from(self.details) << 1
-            | u64::from(self.qpn.is_some()) << 2
-            | u64::from(self.events) << 8
-            | u64::from(self.qpn.unwrap_or(0)) << 32
+            | (u64::from(self.details) << 1)
+            | (u64::from(self.qpn.is_some()) << 2)
+            | (u64::from(self.events) << 8)
+            | (u64::from(self.qpn.unwrap_or(0)) << 32)
     }
 
     /// Reads what [`Self::pack`] made.

@@ -39,12 +39,12 @@ impl Express {
 
     /// Largest payload in use, bytes.
     fn payload(&self) -> u32 {
-        128 << (self.dev_ctl >> 5 & 7)
+        128 << ((self.dev_ctl >> 5) & 7)
     }
 
     /// Largest read request in use, bytes.
     fn read_request(&self) -> u32 {
-        128 << (self.dev_ctl >> 12 & 7)
+        128 << ((self.dev_ctl >> 12) & 7)
     }
 
     /// Generation of the fastest link that it could run.
@@ -54,7 +54,7 @@ impl Express {
 
     /// Most lanes that it could run.
     fn width_supported(&self) -> u32 {
-        self.link_cap >> 4 & 0x3f
+        (self.link_cap >> 4) & 0x3f
     }
 
     /// Generation of the link as it runs; 0 where the register is not implemented.
@@ -64,7 +64,7 @@ impl Express {
 
     /// Lanes as they run; 0 where the register is not implemented.
     fn width(&self) -> u32 {
-        u32::from(self.link_sta >> 4 & 0x3f)
+        u32::from((self.link_sta >> 4) & 0x3f)
     }
 
     /// Power-saving states that are allowed: bit 0 L0s, bit 1 L1.

@@ -4,7 +4,7 @@
 # Parameters show what holds, take what works, and refuse the rest with the reason.
 #
 # functions: pf,vf
-# dmesg-allow: mlx5_ulp: module parameter doorbell_mode=sometimes: 
+# dmesg-allow: mlx5_ulp: module parameter doorbell_mode=sometimes:
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
