@@ -421,3 +421,55 @@ int test_from_completion(void)
 	pair_close(&pair);
 	return err;
 }
+
+/* A queue of one poster, who takes no lock; the other handle is refused. */
+int test_exclusive(void)
+{
+	enum { DEPTH = 16, CHAIN = 4, COUNT = 400 };
+	const struct mlx5_ulp_queue_attr attr = {
+		.depth = DEPTH,
+		.flags = MLX5_ULP_QUEUE_EXCLUSIVE,
+	};
+	struct mlx5_ulp_exclusive *exclusive;
+	struct mlx5_ulp_queue_stats stats;
+	struct mlx5_ulp_write writes[CHAIN];
+	struct mlx5_ulp_sge sges[CHAIN];
+	struct tally tally;
+	struct pair pair;
+	int i, j, posts, err;
+
+	err = pair_open(&pair, COUNT * sizeof(u64), &attr) ?: pair_connect(&pair);
+	if (err)
+		return err;
+	tally_init(&tally);
+	exclusive = mlx5_ulp_queue_exclusive(pair.sender);
+	for (i = 0, posts = 0; !err && i < COUNT; i += CHAIN, posts++) {
+		for (j = 0; j < CHAIN; j++) {
+			size_t offset = (i + j) * sizeof(u64);
+
+			sges[j] = pair_sge(&pair, offset, sizeof(u64));
+			writes[j] = (struct mlx5_ulp_write) {
+				.request = &tally.request,
+				.sge = &sges[j],
+				.num_sge = 1,
+				/* The last one of all is not reported. */
+				.flags = j ? MLX5_ULP_UNSIGNALED : 0,
+				.remote_addr = pair_remote(&pair, offset),
+				.rkey = mlx5_ulp_region_key(pair.to),
+			};
+		}
+		err = EXPECT(mlx5_ulp_post_writes(pair.sender, writes, CHAIN), -EINVAL);
+		while (!err && (err = mlx5_ulp_exclusive_post_writes(exclusive, writes, CHAIN)))
+			err = err == -EAGAIN ? tally_wait(&tally, i - DEPTH + CHAIN, 20) : err;
+	}
+	err = err ?: EXPECT(mlx5_ulp_queue_drain(pair.sender), 0) ?:
+	      EXPECT(atomic_read(&tally.done), COUNT) ?:
+	      pair_compare(&pair, 0, COUNT * sizeof(u64));
+	if (!err) {
+		mlx5_ulp_queue_query_stats(pair.sender, &stats);
+		/* The drain added one, which does nothing. */
+		err = EXPECT(stats.posted, COUNT + 1) ?: EXPECT(stats.doorbells, posts + 1);
+	}
+	pair_close(&pair);
+	return err;
+}

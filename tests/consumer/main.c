@@ -35,6 +35,7 @@ static const struct {
 	{ "shapes", test_shapes },
 	{ "unsignaled", test_unsignaled },
 	{ "from_completion", test_from_completion },
+	{ "exclusive", test_exclusive },
 	{ "bad_rkey", test_bad_rkey },
 	{ "bad_bounds", test_bad_bounds },
 	{ "bad_right", test_bad_right },

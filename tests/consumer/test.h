@@ -69,6 +69,7 @@ int test_queues(void);
 int test_shapes(void);
 int test_unsignaled(void);
 int test_from_completion(void);
+int test_exclusive(void);
 
 /* errors.c */
 int test_bad_rkey(void);

@@ -16,6 +16,6 @@ drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
 before=$(objects)
-consumer_test full shapes from_completion unsignaled posters queues wrap
+consumer_test full shapes from_completion unsignaled exclusive posters queues wrap
 same_objects "$before"
 rmmod mlx5_ulp
