@@ -19,7 +19,7 @@ pub const fn get32<const N: usize>(b: &[u8; N], at: usize) -> u32 {
 /// The 64-bit field at byte `at`.
 #[inline(always)]
 pub const fn get64<const N: usize>(b: &[u8; N], at: usize) -> u64 {
-    (get32(b, at) as u64) << 32 | get32(b, at + 4) as u64
+    ((get32(b, at) as u64) << 32) | get32(b, at + 4) as u64
 }
 
 /// Stores a 16-bit field at byte `at`.

@@ -86,7 +86,7 @@ impl Tail {
         be::put32(
             &mut b,
             0,
-            u32::from(self.wqe_opcode) << 24 | (self.qpn & 0xff_ffff),
+            (u32::from(self.wqe_opcode) << 24) | (self.qpn & 0xff_ffff),
         );
         be::put16(&mut b, 4, self.wqe_counter);
         b[6] = self.signature;
@@ -116,7 +116,7 @@ impl Tail {
     /// 3 the entry starts a compressed block.
     #[inline(always)]
     pub const fn format(&self) -> u8 {
-        self.op_own >> 2 & 3
+        (self.op_own >> 2) & 3
     }
 
     /// Whether the sender asked for an event.
@@ -128,7 +128,7 @@ impl Tail {
     /// `op_own` for an entry that is written at producer counter `pi`.
     #[inline(always)]
     pub const fn op_own(opcode: Opcode, solicited: bool, pi: u32, log_size: u8) -> u8 {
-        opcode.0 << 4 | (solicited as u8) << 1 | owner(pi, log_size) as u8
+        (opcode.0 << 4) | ((solicited as u8) << 1) | owner(pi, log_size) as u8
     }
 }
 

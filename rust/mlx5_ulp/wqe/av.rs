@@ -50,8 +50,8 @@ impl AddressVector {
         b[20..26].copy_from_slice(&self.rmac);
         b[26] = self.tclass;
         b[27] = self.hop_limit;
-        let route = u32::from(self.grh) << 30
-            | u32::from(self.sgid_index) << 20
+        let route = (u32::from(self.grh) << 30)
+            | (u32::from(self.sgid_index) << 20)
             | (self.flow_label & 0xf_ffff);
         be::put32(&mut b, 28, route);
         b[32..].copy_from_slice(&self.rgid);
@@ -74,7 +74,7 @@ impl AddressVector {
             rmac,
             tclass: b[26],
             hop_limit: b[27],
-            grh: route & 1 << 30 != 0,
+            grh: route & (1 << 30) != 0,
             sgid_index: (route >> 20) as u8,
             flow_label: route & 0xf_ffff,
             rgid,

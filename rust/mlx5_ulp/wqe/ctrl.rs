@@ -29,8 +29,8 @@ impl Head {
     pub fn encode(&self) -> [u8; 8] {
         let mut b = [0; 8];
         let word0 =
-            u32::from(self.opmod) << 24 | u32::from(self.index) << 8 | u32::from(self.opcode.0);
-        let word1 = self.qpn << 8 | u32::from(self.ds & 0x3f);
+            (u32::from(self.opmod) << 24) | (u32::from(self.index) << 8) | u32::from(self.opcode.0);
+        let word1 = (self.qpn << 8) | u32::from(self.ds & 0x3f);
         be::put32(&mut b, 0, word0);
         be::put32(&mut b, 4, word1);
         b
@@ -90,13 +90,13 @@ impl Flags {
     /// Puts the three parts together.
     #[inline(always)]
     pub const fn new(fence: Fence, signal: Signal, solicited: bool) -> Flags {
-        Flags((fence as u8) << 5 | (signal as u8) << 2 | (solicited as u8) << 1)
+        Flags(((fence as u8) << 5) | ((signal as u8) << 2) | ((solicited as u8) << 1))
     }
 
     /// When the WQE yields a completion entry.
     #[inline(always)]
     pub const fn signal(self) -> Signal {
-        match self.0 >> 2 & 3 {
+        match (self.0 >> 2) & 3 {
             0 => Signal::OnError,
             1 => Signal::OnFirstError,
             2 => Signal::Always,
@@ -151,7 +151,11 @@ impl Ctrl {
         let mut b = [0; SIZE];
         b[..8].copy_from_slice(&self.head.encode());
         // One word, with the two reserved bytes in the middle.
-        be::put32(&mut b, 8, u32::from(self.signature) << 24 | u32::from(self.flags.0));
+        be::put32(
+            &mut b,
+            8,
+            (u32::from(self.signature) << 24) | u32::from(self.flags.0),
+        );
         be::put32(&mut b, 12, self.imm);
         b
     }

@@ -145,7 +145,7 @@ impl Mkey {
             b[0] = Self::FREE;
         }
         b[2] = self.access & 0xfc | self.mode & 3;
-        be::put32(&mut b, 4, self.qpn << 8 | u32::from(self.variant));
+        be::put32(&mut b, 4, (self.qpn << 8) | u32::from(self.variant));
         be::put32(&mut b, 12, self.flags_pd);
         be::put64(&mut b, 16, self.start);
         be::put64(&mut b, 24, self.len);

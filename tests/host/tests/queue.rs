@@ -48,8 +48,7 @@ impl Queue {
         let first = self.credit.reserve(Handle::Shared, n).ok()?;
         let block = self.producer;
         for (i, &cookie) in cookies.iter().enumerate() {
-            self.in_flight
-                .record(first.wrapping_add(i as u32), cookie);
+            self.in_flight.record(first.wrapping_add(i as u32), cookie);
         }
         let last = first.wrapping_add(n).wrapping_sub(1);
         self.in_flight.mark(block, last, n as u16);
