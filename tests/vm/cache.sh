@@ -8,7 +8,7 @@
 # lock held: an entry that exists is complete, and a temporary directory that is found
 # with the lock held is what an interrupted run has left.
 
-cache=${MLX5_ULP_CACHE:-$HOME/.cache/mlx5_ulp}
+cache=${MLX5_ULP_CACHE:-${HOME:-/root}/.cache/mlx5_ulp}
 mkdir -p "$cache/log"
 cache=$(readlink -f "$cache")
 vm=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")

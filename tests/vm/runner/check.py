@@ -8,6 +8,7 @@ import fnmatch
 import sys
 
 from . import build, cargo, guest_test, self_test, step
+from .guest_test import GuestTest
 from .kernel import Kernel
 from .paths import run_logs
 from .report import Report
@@ -26,31 +27,34 @@ def _matches(name: str, glob: str) -> bool:
     return fnmatch.fnmatch(name, glob)
 
 
-def _guest(report: Report, kernel: Kernel, glob: str, long: bool, connectx: bool) -> None:
-    """The guest tests of one kernel. A glob may name them with the kernel or without."""
-    tests = [
+def _selected(kernel: Kernel, glob: str, long: bool) -> list[GuestTest]:
+    """The guest tests to run on a kernel. A glob may name them with the kernel or without."""
+    return [
         test
         for test in guest_test.find()
         if test.runs_on(kernel.series)
         and (long or not test.long)
         and (_matches(test.name, glob) or _matches(f"{kernel.series}/{test.name}", glob))
     ]
-    if not tests:
-        return
-    if not kernel.available:
-        report.skip(kernel.series, "Debian's archive has this kernel series no longer")
-        return
-    modules = build.modules(report, kernel)
-    # What cannot run for want of a build has failed there already.
-    suite = Suite(kernel, report)
-    suite.run(
-        [
-            test
-            for test in tests
-            if (connectx or not test.shape.functions)
-            and (modules or not test.name.startswith("ulp/"))
-        ]
-    )
+
+
+def _guest(report: Report, selection: dict[Kernel, list[GuestTest]]) -> None:
+    """Builds what the guest tests need, and runs them. What lacks its build is not run: the
+    build has failed already."""
+    tests = [test for kernel in selection for test in selection[kernel]]
+    connectx = not any(test.shape.functions for test in tests) or build.connectx(report)
+    for kernel in selection:
+        if not kernel.available:
+            report.skip(kernel.series, "Debian's archive has this kernel series no longer")
+            continue
+        wanted = [test for test in selection[kernel] if connectx or not test.shape.functions]
+        if any(_needs_modules(test) for test in wanted) and not build.modules(report, kernel):
+            wanted = [test for test in wanted if not _needs_modules(test)]
+        Suite(kernel, report).run(wanted)
+
+
+def _needs_modules(test: GuestTest) -> bool:
+    return test.name.startswith("ulp/")
 
 
 def main() -> int:
@@ -58,20 +62,16 @@ def main() -> int:
     options = _arguments()
     report = Report(run_logs("check"))
     if _matches("runner/unit", options.glob):
-        step.run(
-            report,
-            "runner/unit",
-            [sys.executable, "-m", "unittest", "discover", "-s", "tests/vm/runner", "-t", "tests/vm"],
-        )
+        unit = ["-m", "unittest", "discover", "-s", "tests/vm/runner", "-t", "tests/vm"]
+        step.run(report, "runner/unit", [sys.executable, *unit])
     cargo.run(report, options.glob, options.long)
-    connectx = build.connectx(report)
     kernels = [Kernel(series) for series in options.kernel]
     for kernel in kernels:
         if kernel.available:
             self_test.run(report, kernel, options.glob)
             break
-    for kernel in kernels:
-        _guest(report, kernel, options.glob, options.long, connectx)
+    selection = {kernel: _selected(kernel, options.glob, options.long) for kernel in kernels}
+    _guest(report, {kernel: tests for kernel, tests in selection.items() if tests})
     if report.passed + report.failed + report.skipped == 0:
         print(f"no test matches {options.glob}", file=sys.stderr)
         return 2
