@@ -33,8 +33,8 @@ pub(crate) fn facts(hold: &Hold) -> Facts {
         )
     };
     // SAFETY: As above.
-    let is_virtual =
-        unsafe { (*hold.mdev()).coredev_type } == bindings::mlx5_coredev_type_MLX5_COREDEV_VF;
+    let kind = unsafe { (*hold.mdev()).coredev_type };
+    let is_virtual = kind == bindings::mlx5_coredev_type_MLX5_COREDEV_VF;
     let role = match (is_virtual, core::ptr::eq(physical, pdev)) {
         (true, true) => Role::PassedThrough,
         (true, false) => Role::Virtual,
@@ -100,8 +100,8 @@ unsafe fn express(pdev: *mut bindings::pci_dev) -> Option<Express> {
 /// `pdev` must be valid.
 unsafe fn msix(pdev: *mut bindings::pci_dev) -> Option<Msix> {
     // SAFETY: The caller guarantees a valid device.
-    let at =
-        i32::from(unsafe { bindings::pci_find_capability(pdev, bindings::PCI_CAP_ID_MSIX as i32) });
+    let at = unsafe { bindings::pci_find_capability(pdev, bindings::PCI_CAP_ID_MSIX as i32) };
+    let at = i32::from(at);
     if at == 0 {
         return None;
     }
