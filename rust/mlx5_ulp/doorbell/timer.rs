@@ -83,12 +83,12 @@ impl Timer {
 unsafe extern "C" fn expired<T: Expire>(raw: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
     // SAFETY: By the contract of `Timer::new` the owner is so many bytes before its timer, and alive.
     let owner = unsafe { &*raw.cast::<u8>().sub(T::TIMER).cast::<T>() };
-    match owner.expire() {
-        Some(ns) => {
-            // SAFETY: In its own callback a timer may be moved forward.
-            unsafe { bindings::hrtimer_forward(raw, bindings::ktime_get(), ns) };
-            bindings::hrtimer_restart::HRTIMER_RESTART
-        }
-        None => bindings::hrtimer_restart::HRTIMER_NORESTART,
+    if let Some(ns) = owner.expire() {
+        // SAFETY: The timer is the first and only field of a `Timer`, which is alive with its owner.
+        unsafe { &*raw.cast::<Timer>() }.start(ns);
     }
+    // `HRTIMER_NORESTART`: a timer that was started again in its callback stays so. In some kernel series
+    // the bindings have an integer here, in others a type around one.
+    // SAFETY: 0 is a value of either.
+    unsafe { core::mem::zeroed() }
 }
