@@ -66,8 +66,7 @@ class Lint:
     def rust(self) -> None:
         """Format of all Rust, clippy on what runs on the host."""
         config = self._kernel.directory / "source/.rustfmt.toml"
-        rustfmt = ["rustfmt", "--check", "--color", "never", "--edition", "2021", "--config-path", str(config)]
-        self._run("rustfmt", [*rustfmt, *sources.with_suffix(".rs")])
+        self._run("rustfmt", [sys.executable, "-m", "lint.rustfmt", str(config)])
         for crate in cargo.crates():
             clippy = ["cargo", "clippy", "--locked", "--all-targets", "--", "--deny", "warnings"]
             # As the kernel does it: what its style takes for clear.

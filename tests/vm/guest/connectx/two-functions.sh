@@ -16,7 +16,7 @@ ibv_devinfo -v > "$RESULTS/devinfo"
 [ "$(grep -c 'state:.*PORT_ACTIVE' "$RESULTS/devinfo")" = 2 ] || fail "not both ports are active"
 grep -q 'vendor_part_id:.*4125' "$RESULTS/devinfo" || fail "no physical function"
 grep -q 'vendor_part_id:.*4126' "$RESULTS/devinfo" || fail "no virtual function"
-[ "$(ls /sys/class/net | grep -c '^eth')" = 2 ] || fail "not two netdevs"
+[ "$(compgen -G '/sys/class/net/eth*' | wc -l)" = 2 ] || fail "not two netdevs"
 
 pci=$(basename "$(readlink /sys/class/infiniband/mlx5_1/device)")
 echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
