@@ -64,9 +64,11 @@ class Lint:
         self._run("mypy", ["mypy", "--strict", "--cache-dir=/tmp/mypy", *packages], step.last_line)
 
     def rust(self) -> None:
-        """Format of all Rust, clippy on what runs on the host."""
+        """Format of all Rust, what is generated of it, clippy on what runs on the host."""
         config = self._kernel.directory / "source/.rustfmt.toml"
         self._run("rustfmt", [sys.executable, "-m", "lint.rustfmt", str(config)])
+        layouts = ["tests/connectx/scripts/gen-ifc.sh", "--check", str(config.parent)]
+        self._run("layouts", layouts, step.last_line)
         for crate in cargo.crates():
             clippy = ["cargo", "clippy", "--locked", "--all-targets", "--", "--deny", "warnings"]
             # As the kernel does it: what its style takes for clear.

@@ -7,8 +7,8 @@
 #	scripts/gen-ifc.sh KERNEL_SOURCE_TREE
 #	scripts/gen-ifc.sh --check KERNEL_SOURCE_TREE
 #
-# Needs bindgen with libclang; run it inside the project's root tree, where
-# the kernel source is /usr/src/linux-source-<series>.
+# Needs bindgen with libclang and rustfmt; run it inside the project's root tree
+# (tests/vm/enter --kernel 7.3), where the kernel source is /kernels/7.3/source.
 
 set -eu
 
@@ -48,6 +48,7 @@ structs=$(grep -v '^#' "$here/ifc-structs.txt" | paste -sd '|')
 		--allowlist-type "mlx5_ifc_($structs)_bits" \
 		-- -x c -ferror-limit=0 -w "-I$headers"
 } >"$tmp/layouts.rs"
+rustfmt --edition 2021 "$tmp/layouts.rs"
 
 for s in $(grep -v '^#' "$here/ifc-structs.txt"); do
 	grep -Eq "pub (struct|union) mlx5_ifc_${s}_bits " "$tmp/layouts.rs" || {

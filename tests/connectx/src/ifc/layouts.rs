@@ -2147,16 +2147,11 @@ pub struct mlx5_ifc_hca_cap_union_bits {
     pub odp_cap: __BindgenUnionField<mlx5_ifc_odp_cap_bits>,
     pub atomic_caps: __BindgenUnionField<mlx5_ifc_atomic_caps_bits>,
     pub roce_cap: __BindgenUnionField<mlx5_ifc_roce_cap_bits>,
-    pub per_protocol_networking_offload_caps: __BindgenUnionField<
-        mlx5_ifc_per_protocol_networking_offload_caps_bits,
-    >,
+    pub per_protocol_networking_offload_caps:
+        __BindgenUnionField<mlx5_ifc_per_protocol_networking_offload_caps_bits>,
     pub flow_table_nic_cap: __BindgenUnionField<mlx5_ifc_flow_table_nic_cap_bits>,
-    pub flow_table_eswitch_cap: __BindgenUnionField<
-        mlx5_ifc_flow_table_eswitch_cap_bits,
-    >,
-    pub wqe_based_flow_table_cap: __BindgenUnionField<
-        mlx5_ifc_wqe_based_flow_table_cap_bits,
-    >,
+    pub flow_table_eswitch_cap: __BindgenUnionField<mlx5_ifc_flow_table_eswitch_cap_bits>,
+    pub wqe_based_flow_table_cap: __BindgenUnionField<mlx5_ifc_wqe_based_flow_table_cap_bits>,
     pub e_switch_cap: __BindgenUnionField<mlx5_ifc_e_switch_cap_bits>,
     pub port_selection_cap: __BindgenUnionField<mlx5_ifc_port_selection_cap_bits>,
     pub qos_cap: __BindgenUnionField<mlx5_ifc_qos_cap_bits>,
@@ -2165,9 +2160,7 @@ pub struct mlx5_ifc_hca_cap_union_bits {
     pub tls_cap: __BindgenUnionField<mlx5_ifc_tls_cap_bits>,
     pub device_mem_cap: __BindgenUnionField<mlx5_ifc_device_mem_cap_bits>,
     pub virtio_emulation_cap: __BindgenUnionField<mlx5_ifc_virtio_emulation_cap_bits>,
-    pub tlp_dev_emu_capabilities: __BindgenUnionField<
-        mlx5_ifc_tlp_dev_emu_capabilities_bits,
-    >,
+    pub tlp_dev_emu_capabilities: __BindgenUnionField<mlx5_ifc_tlp_dev_emu_capabilities_bits>,
     pub macsec_cap: __BindgenUnionField<mlx5_ifc_macsec_cap_bits>,
     pub crypto_cap: __BindgenUnionField<mlx5_ifc_crypto_cap_bits>,
     pub ipsec_cap: __BindgenUnionField<mlx5_ifc_ipsec_cap_bits>,
@@ -2193,9 +2186,7 @@ pub struct mlx5_ifc_exe_aso_ctrl_flow_meter_bits {
 }
 #[repr(C)]
 pub struct mlx5_ifc_exe_aso_ctrl {
-    pub exe_aso_ctrl_flow_meter: __BindgenUnionField<
-        mlx5_ifc_exe_aso_ctrl_flow_meter_bits,
-    >,
+    pub exe_aso_ctrl_flow_meter: __BindgenUnionField<mlx5_ifc_exe_aso_ctrl_flow_meter_bits>,
     pub bindgen_union_field: [u8; 32usize],
 }
 #[repr(C)]
@@ -2228,9 +2219,7 @@ pub struct mlx5_ifc_flow_context_bits {
     pub match_value: mlx5_ifc_fte_match_param_bits,
     pub execute_aso: [mlx5_ifc_execute_aso_bits; 4usize],
     pub reserved_at_1300: [u8_; 1280usize],
-    pub destination: __IncompleteArrayField<
-        mlx5_ifc_dest_format_flow_counter_list_auto_bits,
-    >,
+    pub destination: __IncompleteArrayField<mlx5_ifc_dest_format_flow_counter_list_auto_bits>,
 }
 #[repr(C)]
 pub struct mlx5_ifc_xrc_srqc_bits {
@@ -2673,43 +2662,30 @@ pub struct mlx5_ifc_rs_histogram_cntrs_bits {
 }
 #[repr(C)]
 pub struct mlx5_ifc_eth_cntrs_grp_data_layout_auto_bits {
-    pub eth_802_3_cntrs_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_802_3_cntrs_grp_data_layout_bits,
-    >,
-    pub eth_2863_cntrs_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_2863_cntrs_grp_data_layout_bits,
-    >,
-    pub eth_2819_cntrs_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_2819_cntrs_grp_data_layout_bits,
-    >,
-    pub eth_3635_cntrs_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_3635_cntrs_grp_data_layout_bits,
-    >,
-    pub eth_extended_cntrs_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_extended_cntrs_grp_data_layout_bits,
-    >,
-    pub eth_per_prio_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_per_prio_grp_data_layout_bits,
-    >,
-    pub eth_per_tc_prio_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_per_tc_prio_grp_data_layout_bits,
-    >,
-    pub eth_per_tc_congest_prio_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_eth_per_tc_congest_prio_grp_data_layout_bits,
-    >,
-    pub ib_port_cntrs_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_ib_port_cntrs_grp_data_layout_bits,
-    >,
-    pub ib_ext_port_cntrs_grp_data_layout: __BindgenUnionField<
-        mlx5_ifc_ib_ext_port_cntrs_grp_data_layout_bits,
-    >,
+    pub eth_802_3_cntrs_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_802_3_cntrs_grp_data_layout_bits>,
+    pub eth_2863_cntrs_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_2863_cntrs_grp_data_layout_bits>,
+    pub eth_2819_cntrs_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_2819_cntrs_grp_data_layout_bits>,
+    pub eth_3635_cntrs_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_3635_cntrs_grp_data_layout_bits>,
+    pub eth_extended_cntrs_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_extended_cntrs_grp_data_layout_bits>,
+    pub eth_per_prio_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_per_prio_grp_data_layout_bits>,
+    pub eth_per_tc_prio_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_per_tc_prio_grp_data_layout_bits>,
+    pub eth_per_tc_congest_prio_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_eth_per_tc_congest_prio_grp_data_layout_bits>,
+    pub ib_port_cntrs_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_ib_port_cntrs_grp_data_layout_bits>,
+    pub ib_ext_port_cntrs_grp_data_layout:
+        __BindgenUnionField<mlx5_ifc_ib_ext_port_cntrs_grp_data_layout_bits>,
     pub phys_layer_cntrs: __BindgenUnionField<mlx5_ifc_phys_layer_cntrs_bits>,
-    pub phys_layer_statistical_cntrs: __BindgenUnionField<
-        mlx5_ifc_phys_layer_statistical_cntrs_bits,
-    >,
-    pub phys_layer_recovery_cntrs: __BindgenUnionField<
-        mlx5_ifc_phys_layer_recovery_cntrs_bits,
-    >,
+    pub phys_layer_statistical_cntrs:
+        __BindgenUnionField<mlx5_ifc_phys_layer_statistical_cntrs_bits>,
+    pub phys_layer_recovery_cntrs: __BindgenUnionField<mlx5_ifc_phys_layer_recovery_cntrs_bits>,
     pub rs_histogram_cntrs: __BindgenUnionField<mlx5_ifc_rs_histogram_cntrs_bits>,
     pub reserved_at_0: __BindgenUnionField<[u8_; 1984usize]>,
     pub bindgen_union_field: [u8; 1984usize],
@@ -3096,9 +3072,7 @@ pub struct mlx5_ifc_qp_pas_list_in_bits {
 #[repr(C)]
 pub struct mlx5_ifc_qp_pas_or_qpc_ext_and_pas_bits {
     pub qp_pas_list: __BindgenUnionField<mlx5_ifc_qp_pas_list_in_bits>,
-    pub qpc_ext_and_pas_list: __BindgenUnionField<
-        mlx5_ifc_qpc_extension_and_pas_list_in_bits,
-    >,
+    pub qpc_ext_and_pas_list: __BindgenUnionField<mlx5_ifc_qpc_extension_and_pas_list_in_bits>,
     pub bindgen_union_field: [u8; 1536usize],
 }
 #[repr(C)]
@@ -3629,7 +3603,8 @@ pub struct mlx5_ifc_modify_cq_in_bits {
     pub op_mod: [u8_; 16usize],
     pub reserved_at_40: [u8_; 8usize],
     pub cqn: [u8_; 24usize],
-    pub modify_field_select_resize_field_select: mlx5_ifc_modify_field_select_resize_field_select_auto_bits,
+    pub modify_field_select_resize_field_select:
+        mlx5_ifc_modify_field_select_resize_field_select_auto_bits,
     pub cq_context: mlx5_ifc_cqc_bits,
     pub reserved_at_280: [u8_; 96usize],
     pub cq_umem_valid: [u8_; 1usize],
