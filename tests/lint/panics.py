@@ -20,6 +20,8 @@ _DATA_PATH = re.compile(
     r"\bmain::(wqe|doorbell|cq|queue|qid)::"
     r"|^mlx5_ulp_(queue_)?(post|write|send|read|recv|flush|poll|complete)"
 )
+# What a queue is set up by may: there the kernel crate's collections check their arithmetic.
+_SET_UP = re.compile(r"\bmain::queue::queue::Queue>::enroll\b")
 
 
 def panics(listing: str) -> dict[str, int]:
@@ -49,7 +51,7 @@ def main() -> int:
             text=True,
         )
         for function, calls in sorted(panics(listing.stdout).items()):
-            if _DATA_PATH.search(function):
+            if _DATA_PATH.search(function) and not _SET_UP.search(function):
                 print(f"{function} can panic ({calls} places)")
                 bad += 1
     return 1 if bad else 0
