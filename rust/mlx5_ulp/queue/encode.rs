@@ -161,8 +161,7 @@ impl SendQueue {
         if write.flags & !flags::ALL != 0 {
             return Err(EINVAL);
         }
-        let inline = write.flags & flags::INLINE != 0;
-        let (ds, bytes) = if inline {
+        let (ds, bytes) = if write.flags & flags::INLINE != 0 {
             // SAFETY: The caller guarantees that the ranges are there and readable.
             unsafe { self.encode_inline(poster, at.block, write)? }
         } else {
@@ -179,7 +178,6 @@ impl SendQueue {
         poster
             .slots
             .store_block(at.block, [ctrl.encode(), remote(write).encode()]);
-        at.inline_blocks = if inline { blocks(ds) as u8 } else { 0 };
         self.written(poster, at, write, &ctrl.head, bytes);
         Ok(())
     }

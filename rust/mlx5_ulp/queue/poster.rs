@@ -47,8 +47,6 @@ pub(super) struct Poster {
     pub(super) doorbell: Doorbell,
     /// Beginning of the last WQE: what the doorbell register is told.
     pub(super) head: [u8; 8],
-    /// Basic blocks of the last WQE, if all of its payload is in it; 0 otherwise.
-    pub(super) inline_blocks: u8,
     /// How long WQEs wait at most.
     pub(super) hold: Hold,
 }

@@ -204,7 +204,6 @@ impl SendQueue {
                 policy: Policy::new(Mode::Each, 1, 1),
                 doorbell: Doorbell::none(),
                 head: [0; 8],
-                inline_blocks: 0,
                 hold: Hold::new(),
             }),
             post_counters: PostCounters::default(),
@@ -373,7 +372,6 @@ impl SendQueue {
             request: first,
             unsignaled: poster.unsignaled,
             head: [0; 8],
-            inline_blocks: 0,
         };
         let mut last_flags = 0;
         for write in writes {
@@ -410,7 +408,6 @@ impl SendQueue {
     #[inline(never)]
     fn wait(&self, poster: &mut Poster, at: &Cursor, count: u32) {
         poster.head = at.head;
-        poster.inline_blocks = 0;
         if poster.policy.waiting() == count {
             if let Some(ns) = poster.hold.begin() {
                 self.timer.start(ns);
@@ -442,7 +439,6 @@ impl SendQueue {
             request: self.credit.posted(),
             unsignaled: poster.unsignaled,
             head: poster.head,
-            inline_blocks: 0,
         };
         self.ring_now(poster, &at, cause);
     }
@@ -511,7 +507,6 @@ impl SendQueue {
             request: first,
             unsignaled: poster.unsignaled,
             head: [0; 8],
-            inline_blocks: 0,
         };
         self.encode_nop(poster, &mut at);
         poster.producer = at.block;
@@ -579,6 +574,4 @@ pub(super) struct Cursor {
     pub(super) unsignaled: u32,
     /// Beginning of the last WQE.
     pub(super) head: [u8; 8],
-    /// Blocks of the last WQE, if all of its payload is in it; 0 otherwise.
-    pub(super) inline_blocks: u8,
 }
