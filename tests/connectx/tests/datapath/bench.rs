@@ -453,7 +453,12 @@ impl Side {
     }
 
     /// RST2INIT with the attributes of a link.
-    pub fn to_init(&mut self, qp: &QpHandle, cqs: (u32, u32), link: &Link) -> Result<(), Refused> {
+    pub fn move_to_init(
+        &mut self,
+        qp: &QpHandle,
+        cqs: (u32, u32),
+        link: &Link,
+    ) -> Result<(), Refused> {
         let (read, write, atomic) = link.rights;
         let pd = qp.pd;
         self.modify(0x502, qp.qpn, 0, |input| {
@@ -471,7 +476,12 @@ impl Side {
         })
     }
 
-    pub fn to_rtr(&mut self, qp: &QpHandle, peer: (u16, u32), link: &Link) -> Result<(), Refused> {
+    pub fn move_to_rtr(
+        &mut self,
+        qp: &QpHandle,
+        peer: (u16, u32),
+        link: &Link,
+    ) -> Result<(), Refused> {
         self.modify(0x503, qp.qpn, 0, |input| {
             let mut set = |field: Field, value: u32| ifc::set(input, field, value);
             set(field!(mlx5_ifc_rst2init_qp_in_bits, qpc.mtu), link.mtu);
@@ -498,7 +508,7 @@ impl Side {
         })
     }
 
-    pub fn to_rts(&mut self, qp: &QpHandle, link: &Link) -> Result<(), Refused> {
+    pub fn move_to_rts(&mut self, qp: &QpHandle, link: &Link) -> Result<(), Refused> {
         self.modify(0x504, qp.qpn, 0, |input| {
             let mut set = |field: Field, value: u32| ifc::set(input, field, value);
             set(
@@ -776,11 +786,11 @@ impl Bench {
             let qpn = endpoints[1 - i].qp.qpn;
             let me = &endpoints[i];
             let side = &mut self.sides[i];
-            side.to_init(&me.qp, (me.send.cqn, me.receive.cqn), &link)
+            side.move_to_init(&me.qp, (me.send.cqn, me.receive.cqn), &link)
                 .expect("RST2INIT");
-            side.to_rtr(&me.qp, (1 - i as u16, qpn), &link)
+            side.move_to_rtr(&me.qp, (1 - i as u16, qpn), &link)
                 .expect("INIT2RTR");
-            side.to_rts(&me.qp, &link).expect("RTR2RTS");
+            side.move_to_rts(&me.qp, &link).expect("RTR2RTS");
         }
         endpoints
     }

@@ -402,12 +402,15 @@ fn states_and_objects_in_use_are_refused() {
     let [a, _c] = b.endpoints(QpSpec::default());
     let link = Link::default();
     let side = &mut b.sides[0];
-    assert_eq!(side.to_rtr(&a.qp, (1, 0x100), &link), Err(BAD_QP_STATE));
-    assert_eq!(side.to_rts(&a.qp, &link), Err(BAD_QP_STATE));
-    side.to_init(&a.qp, (a.send.cqn, a.receive.cqn), &link)
+    assert_eq!(
+        side.move_to_rtr(&a.qp, (1, 0x100), &link),
+        Err(BAD_QP_STATE)
+    );
+    assert_eq!(side.move_to_rts(&a.qp, &link), Err(BAD_QP_STATE));
+    side.move_to_init(&a.qp, (a.send.cqn, a.receive.cqn), &link)
         .unwrap();
     assert_eq!(
-        side.to_init(&a.qp, (a.send.cqn, a.receive.cqn), &link),
+        side.move_to_init(&a.qp, (a.send.cqn, a.receive.cqn), &link),
         Err(BAD_QP_STATE)
     );
     assert_eq!(side.simple(0x401, a.send.cqn).err(), Some(RES_BUSY));

@@ -217,10 +217,10 @@ fn a_function_can_talk_to_itself() {
     for i in 0..2 {
         let link = Link::default();
         let peer = qps[1 - i].qpn;
-        side.to_init(&qps[i], (cqs[i].cqn, cqs[i].cqn), &link)
+        side.move_to_init(&qps[i], (cqs[i].cqn, cqs[i].cqn), &link)
             .unwrap();
-        side.to_rtr(&qps[i], (0, peer), &link).unwrap();
-        side.to_rts(&qps[i], &link).unwrap();
+        side.move_to_rtr(&qps[i], (0, peer), &link).unwrap();
+        side.move_to_rts(&qps[i], &link).unwrap();
     }
     let dst = side.alloc(4096);
     let key = side.create_mkey(dst, dst, 4096, &[]);
