@@ -77,7 +77,10 @@ impl Ring {
     pub const fn segment_offset(self, counter: u32, segment: u32) -> usize {
         let per_block = DS_PER_BB as u32;
         let unit = counter.wrapping_mul(per_block).wrapping_add(segment);
-        let last = self.mask.wrapping_mul(per_block).wrapping_add(per_block - 1);
+        let last = self
+            .mask
+            .wrapping_mul(per_block)
+            .wrapping_add(per_block - 1);
         (unit & last) as usize * DS
     }
 }
