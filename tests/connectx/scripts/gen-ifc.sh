@@ -44,7 +44,7 @@ structs=$(grep -v '^#' "$here/ifc-structs.txt" | paste -sd '|')
 	echo
 	bindgen "$tmp/ifc.h" --no-layout-tests --no-derive-debug \
 		--no-derive-copy --ignore-functions --no-doc-comments \
-		--disable-header-comment --formatter=rustfmt \
+		--disable-header-comment --formatter=prettyplease \
 		--allowlist-type "mlx5_ifc_($structs)_bits" \
 		-- -x c -ferror-limit=0 -w "-I$headers"
 } >"$tmp/layouts.rs"
