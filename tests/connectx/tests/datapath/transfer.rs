@@ -64,7 +64,7 @@ fn a_long_write_moves_in_a_bounded_window() {
         ..Link::default()
     };
     let [mut a, _b] = b.connect(QpSpec::default(), link);
-    let len = 32u64 << 20;
+    let len = 64u64 << 20;
     let (src, dst) = (b.sides[0].alloc(len), b.sides[1].alloc(len));
     let lkey = b.sides[0].create_mkey(src, src, len, &[]);
     let rkey = b.sides[1].create_mkey(dst, dst, len, &[]);
