@@ -63,13 +63,6 @@ pub fn step(qp: &mut Qp, env: &mut Env<'_>) -> Step {
     }
 }
 
-/// Time to look at the records again.
-pub fn poll(qp: &mut Qp) {
-    if let Some(ring) = &mut qp.send {
-        ring.look();
-    }
-}
-
 fn flush_send(qp: &mut Qp, env: &mut Env<'_>) -> bool {
     if let Some(message) = qp.requester.messages.pop_front() {
         flushed_send(qp, env, message.slot);

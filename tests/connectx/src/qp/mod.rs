@@ -219,7 +219,6 @@ impl Qp {
             answers::timeout(self, env);
         }
         if self.error_poll.is_some_and(|time| time <= now) {
-            error::poll(self);
             self.error_poll = Some(now.saturating_add(error::POLL_INTERVAL));
         }
     }
@@ -307,6 +306,9 @@ impl Qps {
 }
 
 /// A send doorbell. Only noted here: the work is done in [`run`].
+///
+/// Before RTS the send queue does not take part (IBTA: posting a send there is an error at once), so a
+/// doorbell then is lost, and is not made up for when the queue pair gets there.
 pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
     let number = doorbell.qpn;
     let Some(qp) = hca.qps.table.get_mut(number) else {
@@ -315,6 +317,11 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
     hca.io
         .event(number, "Doorbell Write", doorbell.wqe_index.into());
     qp.stats.doorbells += 1;
+    if matches!(qp.state, State::Reset | State::Init | State::ReadyToReceive) {
+        hca.io
+            .event(number, "Doorbell Ignored", doorbell.wqe_index.into());
+        return;
+    }
     if let Some(ring) = &mut qp.send {
         ring.ring(doorbell.wqe_index, doorbell.blueflame);
     }

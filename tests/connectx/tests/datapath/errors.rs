@@ -421,3 +421,26 @@ fn states_and_objects_in_use_are_refused() {
     side.simple(0x401, a.receive.cqn).expect("DESTROY_CQ");
     side.simple(0x801, side.pd).expect("DEALLOC_PD");
 }
+
+#[test]
+fn a_doorbell_before_rts_is_lost() {
+    let mut b = Bench::new();
+    b.loopback = true;
+    let side = &mut b.sides[0];
+    let mut cq = side.create_cq(6, 64);
+    let mut qp = side.create_qp(QpSpec::default(), &cq, &cq);
+    let link = Link::default();
+    side.move_to_init(&qp, (cq.cqn, cq.cqn), &link).unwrap();
+    side.post(&mut qp, Opcode::NOP, 0, &[]);
+    side.move_to_rtr(&qp, (0, qp.qpn), &link).unwrap();
+    side.post(&mut qp, Opcode::NOP, 0, &[]);
+    side.move_to_rts(&qp, &link).unwrap();
+    b.settle();
+    assert!(b.sides[0].poll(&mut cq).is_none());
+    // The record counts, so the next doorbell makes up for them.
+    b.sides[0].post(&mut qp, Opcode::NOP, 0, &[]);
+    b.settle();
+    for _ in 0..3 {
+        success(b.sides[0].poll(&mut cq));
+    }
+}
