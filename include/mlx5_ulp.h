@@ -321,8 +321,8 @@ int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
  * complete with %-ECANCELED.
  *
  * Context: May sleep; not from a completion callback.
- * Return: 0, or %-ENODEV when the device is gone (all requests have completed
- * then, too).
+ * Return: 0, or %-ENODEV when the device, or the queue on it, is gone (all
+ * requests have completed then, too).
  */
 int mlx5_ulp_queue_drain(struct mlx5_ulp_queue *queue);
 
@@ -331,7 +331,8 @@ int mlx5_ulp_queue_drain(struct mlx5_ulp_queue *queue);
  * @queue: the queue
  *
  * Requests in flight complete first, with %-ECANCELED where the device had not
- * done them. When this returns, no callback of the queue is running or will
+ * done them, or had not reported it: drain first to hear of requests that were
+ * posted with %MLX5_ULP_UNSIGNALED. When this returns, no callback of the queue is running or will
  * run. Nobody may use the queue during or after the call.
  *
  * Context: May sleep; not from a completion callback.
@@ -435,8 +436,8 @@ struct mlx5_ulp_write {
  * was posted: %-EAGAIN when the queue is full (post again from a completion),
  * %-ENOTCONN when it is not connected yet, %-EPIPE when it has failed,
  * %-ENODEV when the device is gone, %-EMSGSIZE when the request has more ranges
- * or inline bytes than the queue was made for, %-EINVAL for flags that don't
- * exist or a queue that is exclusive.
+ * or inline bytes than the queue was made for, or a chain more requests,
+ * %-EINVAL for flags that don't exist or a queue that is exclusive.
  */
 int mlx5_ulp_post_write(struct mlx5_ulp_queue *queue,
 			const struct mlx5_ulp_write *write);

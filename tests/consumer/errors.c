@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/mlx5/cq.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -232,6 +233,69 @@ int test_silent_before_error(void)
 		return err;
 	fault.rkey = mlx5_ulp_region_key(pair.to) ^ 0x80;
 	err = fault_run(&pair, &fault, -EREMOTEIO, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+	pair_close(&pair);
+	return err;
+}
+
+/* Waits for @condition, which the device brings about; 0, or an error after a minute. */
+#define EVENTUALLY(condition) ({					\
+	int __tries = 60 * 100;						\
+									\
+	while (!(condition) && --__tries)				\
+		msleep(10);						\
+	__tries ? 0 : FAIL("never: %s (%s:%d)", #condition, __func__, __LINE__); \
+})
+
+/*
+ * A queue fails because its peer did wrong, when all that it had posted has been
+ * carried out and nothing of it reported: no completion entry will come by
+ * itself. Draining must end all the same, and tell what was carried out.
+ */
+int test_silent_before_bad_peer(void)
+{
+	struct mlx5_ulp_write silent, bad, probe;
+	struct tally mine, peers;
+	struct mlx5_ulp_sge sge;
+	struct pair pair;
+	int err = fault_open(&pair);
+
+	if (err)
+		return err;
+	tally_init(&mine);
+	tally_init(&peers);
+	sge = pair_sge(&pair, 0, PIECE);
+	silent = (struct mlx5_ulp_write) {
+		.request = &mine.request,
+		.sge = &sge,
+		.num_sge = 1,
+		.flags = MLX5_ULP_UNSIGNALED,
+		.remote_addr = pair_remote(&pair, 0),
+		.rkey = mlx5_ulp_region_key(pair.to),
+	};
+	bad = (struct mlx5_ulp_write) {
+		.request = &peers.request,
+		.sge = &(struct mlx5_ulp_sge) {
+			.addr = pair_remote(&pair, 0),
+			.length = PIECE,
+			.lkey = mlx5_ulp_region_key(pair.to),
+		},
+		.num_sge = 1,
+		.remote_addr = pair_remote(&pair, 0),
+		.rkey = mlx5_ulp_region_key(pair.to) ^ 0x80,
+	};
+	/* Refused in any case, and by what it is refused it tells the state of the queue. */
+	probe = silent;
+	probe.flags = ~0;
+	err = EXPECT(mlx5_ulp_post_write(pair.sender, &silent), 0) ?:
+	      EVENTUALLY(!memcmp(pair.to_memory, pair.from_memory, PIECE)) ?:
+	      EXPECT(mlx5_ulp_post_write(pair.receiver, &bad), 0) ?:
+	      tally_wait(&peers, 1, 60) ?:
+	      EXPECT(peers.first_status, -EREMOTEIO) ?:
+	      EVENTUALLY(mlx5_ulp_post_write(pair.sender, &probe) == -EPIPE) ?:
+	      EXPECT(atomic_read(&mine.ended), 0) ?:
+	      EXPECT(mlx5_ulp_queue_drain(pair.sender), 0) ?:
+	      EXPECT(atomic_read(&mine.done), 1) ?:
+	      EXPECT(atomic_read(&mine.ended), 1);
 	pair_close(&pair);
 	return err;
 }

@@ -42,6 +42,7 @@ static const struct {
 	{ "bad_domain", test_bad_domain },
 	{ "bad_lkey", test_bad_lkey },
 	{ "silent_before_error", test_silent_before_error },
+	{ "silent_before_bad_peer", test_silent_before_bad_peer },
 	{ "refusals", test_refusals },
 	{ "destroy_in_flight", test_destroy_in_flight },
 	{ "close_order", test_close_order },

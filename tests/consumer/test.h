@@ -78,6 +78,7 @@ int test_bad_right(void);
 int test_bad_domain(void);
 int test_bad_lkey(void);
 int test_silent_before_error(void);
+int test_silent_before_bad_peer(void);
 int test_refusals(void);
 
 /* lifetime.c */

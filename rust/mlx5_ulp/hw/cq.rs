@@ -149,6 +149,8 @@ impl CqCore {
             // The record has to be in memory before the register is written.
             barrier::wmb();
             barrier::write64(self.register.cq_doorbell(), doorbell);
+            // The page may be mapped write-combining: nothing else pushes the write out soon.
+            barrier::wmb();
         }
     }
 }

@@ -68,10 +68,21 @@ impl Credit {
     /// [`Full`] when not all of them fit, or when the queue was closed.
     #[inline(always)]
     pub fn reserve(&self, handle: Handle, n: u32) -> Result<u32, Full> {
+        let limit = self.posting.0.limits[handle as usize].load(Ordering::Relaxed);
+        self.reserve_below(limit, n)
+    }
+
+    /// As [`Credit::reserve`], with at most `limit` requests in flight, whether the queue is closed or
+    /// not.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] when not all of them fit.
+    #[inline(always)]
+    pub fn reserve_below(&self, limit: u32, n: u32) -> Result<u32, Full> {
         let posted = self.posting.0.posted.load(Ordering::Relaxed);
         // Acquire: what the other side read of the retired request is read; its entry may be reused.
         let used = posted.wrapping_sub(self.retired.0.load(Ordering::Acquire));
-        let limit = self.posting.0.limits[handle as usize].load(Ordering::Relaxed);
         // A closed queue has more in use than its limit.
         if u64::from(used) + u64::from(n) <= u64::from(limit) {
             Ok(posted)

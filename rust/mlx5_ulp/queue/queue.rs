@@ -374,13 +374,14 @@ impl Member for Queue {
     }
 
     fn shutdown(&self) {
-        // First, so that no poster rings a register that is going.
-        self.send.close();
-        // Held to the end: whoever else shuts down waits for the last callback, too.
+        // Held to the end: whoever connects has opened the queue or finds it gone, and whoever else
+        // shuts down waits for the last callback, too.
         let mut place = self.hardware.lock();
         let Some(hardware) = place.take() else {
             return;
         };
+        // So that no poster rings a register that is going.
+        self.send.close();
         let Hardware {
             debugfs, qp, cq, ..
         } = hardware;

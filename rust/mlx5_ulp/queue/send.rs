@@ -65,12 +65,14 @@ use core::{
     mem::offset_of,
     ptr::NonNull,
     sync::atomic::{
+        fence,
         AtomicBool,
         AtomicU32,
         Ordering::{
             Acquire,
             Relaxed,
-            Release, //
+            Release,
+            SeqCst, //
         }, //
     },
 };
@@ -244,7 +246,8 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Takes posts from now on, unless the queue was closed before.
+    /// Takes posts from now on, unless the queue was closed before or its device has died. Not at the
+    /// same time as [`SendQueue::close`].
     pub(crate) fn open(&self) {
         let opened = self.state.compare_exchange(
             State::Unconnected as u32,
@@ -254,8 +257,12 @@ impl SendQueue {
         );
         if opened.is_ok() {
             self.credit.open(self.handle, self.shape.depth);
-            // Closed in between: `close` and `fail` change the state first.
-            if self.state() != State::Connected {
+            // Pairs with the fences of `fail` and `break_down`: either they see the queue connected, or
+            // what they did is seen here.
+            fence(SeqCst);
+            if self.is_dead() {
+                self.fail();
+            } else if self.state() != State::Connected {
                 self.credit.close();
             }
         }
@@ -283,13 +290,17 @@ impl SendQueue {
             Release,
             Relaxed,
         );
+        // Pairs with that of `open`: the limit that it sets does not land behind this one unseen.
+        fence(SeqCst);
         self.credit.close();
     }
 
     /// Nothing will be reported any more; what is in flight has to be flushed in software. Any context.
     pub(crate) fn break_down(&self) {
-        self.fail();
         self.dead.store(true, Release);
+        // Pairs with that of `open`: a queue that is not connected yet learns of it there.
+        fence(SeqCst);
+        self.fail();
     }
 
     /// Whether the device reports nothing any more.
@@ -360,10 +371,11 @@ impl SendQueue {
         // SAFETY: Guaranteed by the caller. What else uses the poster takes the lock, and leaves an
         // exclusive queue alone while it is open.
         let mut poster = unsafe { self.poster.take(handle) };
-        let poster = &mut *poster;
         let Ok(first) = self.credit.reserve(handle, count) else {
-            return Err(self.refused(handle));
+            return Err(self.refused(handle, count));
         };
+        // Not before the handle has been found to be the right one.
+        let poster = &mut *poster;
 
         // Everything is written behind the producer counter, where the HCA does not look, and becomes
         // part of the queue only when the whole chain is there.
@@ -499,9 +511,7 @@ impl SendQueue {
             self.ring_if(poster, cause);
             return Ok(());
         }
-        let Ok(first) = self.credit.reserve(self.handle, 1) else {
-            return Err(self.refused(self.handle));
-        };
+        let first = self.room_to_report()?;
         let mut at = Cursor {
             block: poster.producer,
             request: first,
@@ -518,13 +528,33 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Why a post was refused.
+    /// Finds room for the WQE of [`SendQueue::report_all`].
+    ///
+    /// A queue that has failed takes no posts, but this one: the device flushes it, which is the only
+    /// way to hear of silent requests that were carried out when an event, and no completion entry,
+    /// told of the failure.
+    fn room_to_report(&self) -> Result<u32> {
+        if let Ok(first) = self.credit.reserve(self.handle, 1) {
+            return Ok(first);
+        }
+        match self.state() {
+            State::Failed => self
+                .credit
+                .reserve_below(self.shape.depth, 1)
+                .map_err(|_| EAGAIN),
+            _ => Err(self.refused(self.handle, 1)),
+        }
+    }
+
+    /// Why a post of `count` requests was refused.
     #[cold]
     #[inline(never)]
-    fn refused(&self, handle: Handle) -> Error {
+    fn refused(&self, handle: Handle, count: u32) -> Error {
         match self.state() {
             State::Unconnected => enotconn(),
             State::Connected if handle != self.handle => EINVAL,
+            // Never fits, so `EAGAIN` would have the caller wait for ever.
+            State::Connected if count > self.shape.depth => EMSGSIZE,
             State::Connected => {
                 self.post_counters.full.add(1);
                 EAGAIN
@@ -556,9 +586,10 @@ impl Expire for SendQueue {
 impl QpEvents for SendQueue {
     fn event(&self, event: QpEvent) {
         match event {
-            QpEvent::DeviceFatal => self.break_down(),
+            // The device cannot be relied on to flush this queue.
+            QpEvent::DeviceFatal | QpEvent::Catastrophic => self.break_down(),
             // The queue pair is in error state; the device flushes what is posted.
-            QpEvent::Catastrophic | QpEvent::InvalidRequest | QpEvent::AccessError => self.fail(),
+            QpEvent::InvalidRequest | QpEvent::AccessError => self.fail(),
         }
     }
 }

@@ -16,6 +16,7 @@ drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
 before=$(objects)
-consumer_test bad_rkey bad_bounds bad_right bad_domain bad_lkey silent_before_error refusals
+consumer_test bad_rkey bad_bounds bad_right bad_domain bad_lkey silent_before_error \
+	silent_before_bad_peer refusals
 same_objects "$before"
 rmmod mlx5_ulp
