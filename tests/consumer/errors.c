@@ -239,10 +239,10 @@ int test_silent_before_error(void)
 
 /* Waits for @condition, which the device brings about; 0, or an error after a minute. */
 #define EVENTUALLY(condition) ({					\
-	int __tries = 60 * 100;						\
+	int __tries = 60 * 50;						\
 									\
 	while (!(condition) && --__tries)				\
-		msleep(10);						\
+		msleep(20);						\
 	__tries ? 0 : FAIL("never: %s (%s:%d)", #condition, __func__, __LINE__); \
 })
 
