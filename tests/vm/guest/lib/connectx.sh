@@ -81,3 +81,19 @@ down() {
 	rmmod mlx5_ib
 	rmmod mlx5_core
 }
+
+# vectors_fire: one completion vector per CPU and one for everything else on either function, and each
+# of them has fired.
+vectors_fire() {
+	local n pci vectors
+
+	for n in 0 1; do
+		pci=$(basename "$(readlink "/sys/class/infiniband/mlx5_$n/device")")
+		vectors=$(grep "$pci" /proc/interrupts)
+		[ "$(grep -c mlx5_comp <<< "$vectors")" = "$(nproc)" ] || fail "completion vectors: $vectors"
+		[ "$(grep -c mlx5_async <<< "$vectors")" = 1 ] || fail "asynchronous vectors: $vectors"
+		# Of each vector, the columns of all CPUs: never all of them zero.
+		awk -v cpus="$(nproc)" '{ sum = 0; for (i = 2; i <= cpus + 1; i++) sum += $i; if (!sum) exit 1 }' \
+			<<< "$vectors" || fail "a vector never fired: $vectors"
+	done
+}
