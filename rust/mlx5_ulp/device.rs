@@ -24,10 +24,11 @@
 //!    rename, `unregistration_lock` around the removal of a device, none when we leave
 //! 2. `client::DEVICES`: the list of attached devices
 //! 3. The state of a consumer's handle (queue, region, ...), a mutex each
-//! 4. [`Device::members`], [`Device::life`] and the lock of the counter table: leaves, nothing
-//!    is called while one is held
-//! 5. The event table ([`crate::hw::events`]), interrupts off: event handlers run under it
-//! 6. Spin locks of the data path (posting, completion), interrupts off
+//! 4. [`Device::changing`]: a parameter is being changed
+//! 5. [`Device::members`], [`Device::life`]: leaves, nothing is called while one is held; and the
+//!    lock of the counter table, under which queues take over parameters
+//! 6. The event table ([`crate::hw::events`]), interrupts off: event handlers run under it
+//! 7. Spin locks of the data path (posting, completion), interrupts off
 //!
 //! [`Member`] functions are called with none of ours held.
 
@@ -37,7 +38,11 @@ use crate::{
         events::EventTable, //
     },
     observe::counters::CounterTable,
-    params::Params, //
+    params::{
+        table::Parameter,
+        text::Refusal,
+        Params, //
+    }, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -81,6 +86,9 @@ pub(crate) struct Device {
     /// What the device can do, read once when it was attached.
     caps: Caps,
     params: Params,
+    /// Held while one is changed.
+    #[pin]
+    changing: Mutex<()>,
     /// The name the RDMA core knows it by. It may be renamed at any time.
     #[pin]
     name: Mutex<CString>,
@@ -133,6 +141,7 @@ impl Device {
                 ibdev,
                 caps,
                 params,
+                changing <- new_mutex!((), "mlx5_ulp_changing"),
                 name <- new_mutex!(name, "mlx5_ulp_name"),
                 life <- new_mutex!(Life { removing: false, holds: 0 }, "mlx5_ulp_life"),
                 idle <- Completion::new(),
@@ -210,6 +219,19 @@ impl Device {
     /// Its parameters.
     pub(crate) fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// Changes a parameter, and tells every queue. `value` is text without surrounding white space.
+    /// Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Why the value was refused; nothing was changed then.
+    pub(crate) fn change(&self, parameter: &Parameter, value: &[u8]) -> Result<(), Refusal> {
+        let _changing = self.changing.lock();
+        self.params.change(parameter, value)?;
+        self.counters.params_changed(&self.params);
+        Ok(())
     }
 
     /// Who hears of events of the device.

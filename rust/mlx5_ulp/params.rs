@@ -3,94 +3,151 @@
 //! Parameters: per device in `/sys/class/infiniband/<dev>/params/`, and as module parameters that
 //! give the values of devices to come.
 //!
-//! A [`Parameter`] says how one is shown and changed; [`crate::observe::sysfs`] makes files of
-//! them.
+//! | file | what |
+//! |---|---|
+//! | [`text`] | pure: numbers and words as text, reasons of refusal |
+//! | [`table`] | which parameters there are, and how each is shown and changed |
+//!
+//! [`crate::observe::sysfs`] makes files of them. A value is an atomic that anybody may read. What the
+//! data path needs of it is pushed to every queue when it changes ([`crate::device::Device::change`])
+//! and when a queue is made.
 
-use kernel::{
-    fmt,
-    prelude::*, //
+use crate::{
+    doorbell::{
+        policy::Mode,
+        DoorbellConfig, //
+    },
+    errno::eopnotsupp, //
 };
-use mlx5_ulp_bindings as bindings;
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::Relaxed, //
+};
+use kernel::{
+    prelude::*,
+    str::CString, //
+};
 
-/// Bytes of a basic block, the alignment of every WQE.
-const WQE_ALIGNMENT: u32 = bindings::MLX5_SEND_WQE_BB;
+pub(crate) mod table;
+// A pure file: also compiled on the host.
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod text;
 
-/// The values of one device.
-#[derive(Clone)]
-pub(crate) struct Params {}
+use table::{
+    Parameter,
+    PARAMETERS, //
+};
+use text::Refusal;
 
-/// Why a value was refused.
-pub(crate) struct Refusal {
-    /// `EINVAL` or `ERANGE`.
-    pub(crate) error: Error,
-    /// What is wrong with it, for the log.
-    pub(crate) reason: &'static CStr,
+/// Values that are one number each.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Key {
+    /// Index in [`Mode::WORDS`].
+    DoorbellMode,
+    /// In [`crate::doorbell::policy::BATCH_RANGE`].
+    DoorbellBatch,
+    /// At most [`crate::doorbell::policy::ADAPTIVE_MAX`].
+    DoorbellMaxBatch,
+    /// In [`crate::doorbell::hold::RANGE_US`].
+    DoorbellMaxHoldUs,
 }
 
-impl Refusal {
-    const fn invalid(reason: &'static CStr) -> Self {
+impl Key {
+    const COUNT: usize = Key::DoorbellMaxHoldUs as usize + 1;
+}
+
+/// The values of one device.
+pub(crate) struct Params {
+    values: [AtomicU32; Key::COUNT],
+}
+
+impl Clone for Params {
+    fn clone(&self) -> Self {
         Self {
-            error: EINVAL,
-            reason,
+            values: core::array::from_fn(|i| {
+                AtomicU32::new(self.values.get(i).map_or(0, |value| value.load(Relaxed)))
+            }),
         }
     }
 }
-
-/// Takes a value without surrounding white space, or changes nothing.
-type Store = fn(&Params, &[u8]) -> Result<(), Refusal>;
-
-/// One parameter.
-pub(crate) struct Parameter {
-    /// Name of its file.
-    pub(crate) name: &'static CStr,
-    /// Writes its value, without a newline.
-    pub(crate) show: fn(&Params, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// Takes a new value; `None` for what cannot be changed.
-    pub(crate) store: Option<Store>,
-}
-
-/// When the doorbell of a send queue is rung: `each` after every post.
-pub(crate) static DOORBELL_MODE: Parameter = Parameter {
-    name: c"doorbell_mode",
-    show: |_, f| f.write_str("each"),
-    store: Some(|_, value| match value {
-        b"each" => Ok(()),
-        _ => Err(Refusal::invalid(c"the only mode is each")),
-    }),
-};
-
-/// Alignment of send WQEs in bytes, that of the hardware's basic block.
-pub(crate) static WQE_ALIGNMENT_PARAMETER: Parameter = Parameter {
-    name: c"wqe_alignment",
-    show: |_, f| f.write_fmt(fmt!("{WQE_ALIGNMENT}")),
-    store: None,
-};
 
 impl Params {
     /// The values that the module was loaded with.
     ///
     /// # Errors
     ///
-    /// `EINVAL` or `ERANGE` if one is refused; the reason is in the log.
+    /// `EINVAL`, `ERANGE` or `EOPNOTSUPP` if one is refused; the reason is in the log.
     pub(crate) fn of_module() -> Result<Self> {
-        let params = Self {};
-        // SAFETY: The string is that of a module parameter, which cannot be changed after loading.
-        let mode = unsafe { CStr::from_char_ptr(bindings::mlx5_ulp_param_doorbell_mode) };
-        params.load(&DOORBELL_MODE, mode)?;
+        let params = Self {
+            values: [const { AtomicU32::new(0) }; Key::COUNT],
+        };
+        for parameter in &PARAMETERS {
+            let Some(value) = parameter.of_module() else {
+                continue;
+            };
+            if let Err(refusal) = params.change(parameter, value.to_bytes()) {
+                pr_err!(
+                    "module parameter {}={value}: {}\n",
+                    parameter.name,
+                    &*refusal.reason()?
+                );
+                return Err(refusal.error());
+            }
+        }
         Ok(params)
     }
 
-    fn load(&self, parameter: &Parameter, value: &CStr) -> Result {
-        let Some(store) = parameter.store else {
-            return Ok(());
-        };
-        store(self, value.to_bytes()).map_err(|refusal| {
-            pr_err!(
-                "module parameter {}={value}: {}\n",
-                parameter.name,
-                refusal.reason
-            );
-            refusal.error
-        })
+    /// Gives `parameter` a value, without surrounding white space, or changes nothing. One call at a
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// The reason.
+    pub(crate) fn change(&self, parameter: &Parameter, value: &[u8]) -> Result<(), Refusal> {
+        parameter.store(self, value)
+    }
+
+    #[inline]
+    fn get(&self, key: Key) -> u32 {
+        self.values
+            .get(key as usize)
+            .map_or(0, |value| value.load(Relaxed))
+    }
+
+    fn set(&self, key: Key, value: u32) {
+        if let Some(place) = self.values.get(key as usize) {
+            place.store(value, Relaxed);
+        }
+    }
+
+    /// How doorbells are rung.
+    pub(crate) fn doorbell(&self) -> DoorbellConfig {
+        DoorbellConfig {
+            mode: Mode::from_index(self.get(Key::DoorbellMode)),
+            batch: self.get(Key::DoorbellBatch),
+            max_batch: self.get(Key::DoorbellMaxBatch),
+            max_hold_us: self.get(Key::DoorbellMaxHoldUs),
+        }
+    }
+}
+
+impl Refusal {
+    /// Its error number.
+    pub(crate) fn error(&self) -> Error {
+        match self {
+            Refusal::NotANumber(_) | Refusal::NotAWord(_) | Refusal::Invalid(_) => EINVAL,
+            Refusal::OutOfRange(_) | Refusal::Impossible(_) => ERANGE,
+            Refusal::Unsupported(_) => eopnotsupp(),
+        }
+    }
+
+    /// The sentence for the log.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn reason(&self) -> Result<CString> {
+        CString::try_from_fmt(format_args!("{self}"))
     }
 }

@@ -26,6 +26,9 @@ void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
 
 /* Module parameters, see module_params.c. */
 extern char *mlx5_ulp_param_doorbell_mode;
+extern char *mlx5_ulp_param_doorbell_batch;
+extern char *mlx5_ulp_param_doorbell_max_batch;
+extern char *mlx5_ulp_param_doorbell_max_hold_us;
 
 /*
  * Map the page at @addr, which is in the linear map or from vmalloc; @dir is of

@@ -10,3 +10,16 @@ pub(crate) mod hold;
 pub(crate) mod policy;
 pub(crate) mod register;
 pub(crate) mod timer;
+
+/// How the doorbell is to be rung.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DoorbellConfig {
+    /// When.
+    pub(crate) mode: policy::Mode,
+    /// WQEs of a batch in [`policy::Mode::Batch`].
+    pub(crate) batch: u32,
+    /// Most WQEs of a batch in [`policy::Mode::Adaptive`].
+    pub(crate) max_batch: u32,
+    /// Longest time that a WQE waits, microseconds.
+    pub(crate) max_hold_us: u32,
+}

@@ -33,6 +33,20 @@ pub enum Mode {
     Adaptive,
 }
 
+impl Mode {
+    /// Their names, by index.
+    pub const WORDS: &'static [&'static str] = &["each", "batch", "adaptive"];
+
+    /// The mode with this index in [`Mode::WORDS`].
+    pub const fn from_index(index: u32) -> Mode {
+        match index {
+            0 => Mode::Each,
+            1 => Mode::Batch,
+            _ => Mode::Adaptive,
+        }
+    }
+}
+
 /// Why the doorbell was rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -68,10 +82,12 @@ pub enum Hint {
 #[derive(Clone, Debug)]
 pub struct Policy {
     mode: Mode,
-    /// How many waiting WQEs make one ring.
-    limit: u32,
+    /// `limit` in the batch mode.
+    batch: u32,
     /// Upper end of `limit` in the adaptive mode.
     max_batch: u32,
+    /// How many waiting WQEs make one ring.
+    limit: u32,
     /// WQEs posted and not rung.
     waiting: u32,
 }
@@ -80,24 +96,19 @@ impl Policy {
     /// Rings as `mode` says; `batch` is for [`Mode::Batch`], `max_batch` for [`Mode::Adaptive`]. Both
     /// are brought into their ranges.
     pub fn new(mode: Mode, batch: u32, max_batch: u32) -> Policy {
-        let mut policy = Policy {
+        let batch = batch.clamp(*BATCH_RANGE.start(), *BATCH_RANGE.end());
+        let max_batch = max_batch.clamp(1, ADAPTIVE_MAX);
+        Policy {
             mode,
-            limit: 1,
-            max_batch: 1,
+            batch,
+            max_batch,
+            limit: match mode {
+                Mode::Each => 1,
+                Mode::Batch => batch,
+                Mode::Adaptive => ADAPTIVE_START.min(max_batch),
+            },
             waiting: 0,
-        };
-        policy.set(mode, batch, max_batch);
-        policy
-    }
-
-    fn set(&mut self, mode: Mode, batch: u32, max_batch: u32) {
-        self.mode = mode;
-        self.max_batch = max_batch.clamp(1, ADAPTIVE_MAX);
-        self.limit = match mode {
-            Mode::Each => 1,
-            Mode::Batch => batch.clamp(*BATCH_RANGE.start(), *BATCH_RANGE.end()),
-            Mode::Adaptive => ADAPTIVE_START.min(self.max_batch),
-        };
+        }
     }
 
     /// WQEs that wait for the doorbell.
@@ -185,8 +196,17 @@ impl Policy {
     }
 
     /// Changes the mode while traffic runs. What waits is rung, so that nothing waits by old rules.
+    /// Without effect when everything is as it was: what an adaptive queue has learned is kept.
     pub fn change(&mut self, mode: Mode, batch: u32, max_batch: u32) -> Option<Cause> {
-        self.set(mode, batch, max_batch);
+        let new = Policy {
+            waiting: self.waiting,
+            ..Policy::new(mode, batch, max_batch)
+        };
+        let before = (self.mode, self.batch, self.max_batch);
+        if before == (new.mode, new.batch, new.max_batch) {
+            return None;
+        }
+        *self = new;
         (self.waiting != 0).then_some(Cause::Mode)
     }
 }
@@ -228,6 +248,20 @@ mod tests {
         assert_eq!(p.completed(1, 8, false), Some(Cause::Idle));
         assert_eq!(p.held(), Some(Cause::Hold));
         assert_eq!(p.change(Mode::Each, 0, 0), Some(Cause::Mode));
+    }
+
+    #[test]
+    fn no_change_changes_nothing() {
+        let mut p = Policy::new(Mode::Adaptive, 4, 16);
+        p.posted(1, || true, Hint::None);
+        p.completed(64, 64, true);
+        assert_eq!(p.change(Mode::Adaptive, 4, 16), None);
+        assert_eq!((p.limit(), p.waiting()), (ADAPTIVE_START + 1, 1));
+        assert_eq!(p.change(Mode::Adaptive, 4, 2), Some(Cause::Mode));
+        assert_eq!((p.limit(), p.waiting()), (2, 1));
+        for (index, mode) in [Mode::Each, Mode::Batch, Mode::Adaptive].iter().enumerate() {
+            assert_eq!(Mode::from_index(index as u32), *mode);
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters of all queues of a device, those that are gone included.
+//! The queues of a device: their counters, those of queues that are gone included, and who takes over
+//! changed parameters.
 
 use super::totals::Totals;
+use crate::params::Params;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -12,10 +14,14 @@ use kernel::{
     },
 };
 
-/// A queue whose counters are summed.
+/// A queue whose counters are summed, and that follows the device's parameters.
 pub(crate) trait Source: Send + Sync {
     /// Its present values. Called with the table locked: reads memory and nothing else.
     fn totals(&self) -> Totals;
+
+    /// Takes over the device's parameters, as they are now. Called with the table locked, in process
+    /// context: must not sleep for long nor wait for the table.
+    fn params_changed(&self, params: &Params);
 }
 
 /// All queues of a device that count.
@@ -49,6 +55,14 @@ impl CounterTable {
     /// `ENOMEM`.
     pub(crate) fn register(&self, source: Arc<dyn Source>) -> Result {
         Ok(self.inner.lock().live.push(source, GFP_KERNEL)?)
+    }
+
+    /// Has every queue take over the parameters. One that is registered later does so by itself, after
+    /// it was registered, so that no change passes it by.
+    pub(crate) fn params_changed(&self, params: &Params) {
+        for source in &self.inner.lock().live {
+            source.params_changed(params);
+        }
     }
 
     /// Keeps what `source` has counted, and forgets it. For a queue at rest; without effect if it

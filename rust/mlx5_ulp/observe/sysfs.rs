@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `/sys/class/infiniband/<dev>/params/`: a file per [`Parameter`].
+//! `/sys/class/infiniband/<dev>/params/`: a file for each of [`PARAMETERS`].
 
 use crate::{
     device::client,
     params::{
-        Parameter,
-        Params,
-        DOORBELL_MODE,
-        WQE_ALIGNMENT_PARAMETER, //
+        table::{
+            Parameter,
+            COUNT,
+            PARAMETERS, //
+        },
+        Params, //
     },
 };
 use kernel::{
@@ -29,6 +31,7 @@ use mlx5_ulp_bindings as bindings;
 
 /// A parameter as sysfs sees it.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Attribute {
     // First, so that a pointer to it is one to the whole.
     raw: bindings::device_attribute,
@@ -43,7 +46,7 @@ impl Attribute {
         let mut raw: bindings::device_attribute = pin_init::zeroed();
         raw.attr.name = as_char_ptr_in_const_context(parameter.name);
         raw.__bindgen_anon_1.show = Some(show);
-        if parameter.store.is_some() {
+        if parameter.is_writable() {
             raw.attr.mode = 0o644;
             raw.__bindgen_anon_2.store = Some(store);
         } else {
@@ -60,14 +63,26 @@ struct List<const N: usize>([*const bindings::attribute; N]);
 // SAFETY: Pointers to statics that nobody writes.
 unsafe impl<const N: usize> Sync for List<N> {}
 
-static DOORBELL_MODE_FILE: Attribute = Attribute::new(&DOORBELL_MODE);
-static WQE_ALIGNMENT_FILE: Attribute = Attribute::new(&WQE_ALIGNMENT_PARAMETER);
+static FILES: [Attribute; COUNT] = {
+    let mut files = [Attribute::new(&PARAMETERS[0]); COUNT];
+    let mut i = 1;
+    while i < COUNT {
+        files[i] = Attribute::new(&PARAMETERS[i]);
+        i += 1;
+    }
+    files
+};
 
-static FILES: List<3> = List([
-    &raw const DOORBELL_MODE_FILE.raw.attr,
-    &raw const WQE_ALIGNMENT_FILE.raw.attr,
-    core::ptr::null(),
-]);
+/// With a null pointer at the end.
+static LIST: List<{ COUNT + 1 }> = List({
+    let mut list = [core::ptr::null(); COUNT + 1];
+    let mut i = 0;
+    while i < COUNT {
+        list[i] = &raw const FILES[i].raw.attr;
+        i += 1;
+    }
+    list
+});
 
 /// The folder.
 #[repr(transparent)]
@@ -79,7 +94,7 @@ unsafe impl Sync for Group {}
 static PARAMS: Group = Group({
     let mut group: bindings::attribute_group = pin_init::zeroed();
     group.name = as_char_ptr_in_const_context(c"params");
-    group.__bindgen_anon_2.attrs_const = (&raw const FILES).cast();
+    group.__bindgen_anon_2.attrs_const = (&raw const LIST).cast();
     group
 });
 
@@ -174,19 +189,19 @@ unsafe extern "C" fn store(
         let device = unsafe { client::device_of(dev) }.ok_or(ENODEV)?;
         // SAFETY: sysfs passes `count` bytes.
         let value = unsafe { core::slice::from_raw_parts(buffer, count) }.trim_ascii();
-        let store = parameter.store.ok_or(EPERM)?;
-        store(device.params(), value).map_err(|refusal| {
-            // SAFETY: The device has a `ParamsDir`; names and reasons are strings.
-            unsafe {
-                bindings::mlx5_ulp_shim_refused(
-                    bindings::mlx5_ulp_shim_to_ibdev(dev),
-                    parameter.name.as_char_ptr(),
-                    refusal.reason.as_char_ptr(),
-                )
-            };
-            refusal.error
-        })?;
-        Ok(count as isize)
+        let Err(refusal) = device.change(parameter, value) else {
+            return Ok(count as isize);
+        };
+        let reason = refusal.reason()?;
+        // SAFETY: The device has a `ParamsDir`; name and reason are strings.
+        unsafe {
+            bindings::mlx5_ulp_shim_refused(
+                bindings::mlx5_ulp_shim_to_ibdev(dev),
+                parameter.name.as_char_ptr(),
+                reason.as_char_ptr(),
+            )
+        };
+        Err(refusal.error())
     })
 }
 
@@ -198,6 +213,6 @@ struct Value<'a> {
 
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (self.parameter.show)(self.params, f)
+        self.parameter.show(self.params, f)
     }
 }

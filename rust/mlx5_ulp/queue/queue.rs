@@ -5,7 +5,6 @@
 use super::{
     credit::Handle,
     send::{
-        DoorbellConfig,
         SendQueue,
         State, //
     },
@@ -48,6 +47,7 @@ use crate::{
         },
         totals::Totals, //
     },
+    params::Params, //
 };
 use kernel::{
     error::code::*,
@@ -197,7 +197,6 @@ impl Queue {
         // SAFETY: The ring has the size that was asked for, the queue pair is attached here only, and
         // `shutdown` closes the queue before it drops the queue pair. Until `connect` it is not open.
         unsafe { send.attach(&qp)? };
-        send.configure_doorbell(&DoorbellConfig::default());
 
         let qpn = qp.number();
         // SAFETY: Fills in 4 bytes.
@@ -224,6 +223,7 @@ impl Queue {
     /// Makes it known to the device and to debugfs.
     fn enroll(self: &Arc<Self>) -> Result {
         self.device.counters().register(self.clone())?;
+        self.send.configure(self.device.params());
         self.device.enroll(self.clone())?;
         if let Some(hardware) = &mut *self.hardware.lock() {
             let dir = QueueDir::new(hardware.hold.clone(), self.qpn, self.clone())?;
@@ -415,6 +415,10 @@ impl Queue {
 impl Source for Queue {
     fn totals(&self) -> Totals {
         Totals::read(self.send.post_counters(), self.send.completing.counters())
+    }
+
+    fn params_changed(&self, params: &Params) {
+        self.send.configure(params);
     }
 }
 

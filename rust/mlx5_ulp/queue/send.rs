@@ -30,7 +30,6 @@ use crate::{
     cq::poll::Completing,
     doorbell::{
         hold::{
-            self,
             Expiry,
             Hold, //
         },
@@ -38,9 +37,7 @@ use crate::{
             Cause,
             Hint,
             Mode,
-            Policy,
-            ADAPTIVE_MAX,
-            ADAPTIVE_START, //
+            Policy, //
         },
         register::Doorbell,
         timer::{
@@ -60,6 +57,7 @@ use crate::{
         totals::PostCounters,
         trace, //
     },
+    params::Params, //
 };
 use core::{
     mem::offset_of,
@@ -104,31 +102,6 @@ impl State {
             1 => State::Connected,
             2 => State::Failed,
             _ => State::Gone,
-        }
-    }
-}
-
-/// How the doorbell is to be rung.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DoorbellConfig {
-    /// When.
-    pub(crate) mode: Mode,
-    /// WQEs of a batch in [`Mode::Batch`].
-    pub(crate) batch: u32,
-    /// Most WQEs of a batch in [`Mode::Adaptive`].
-    pub(crate) max_batch: u32,
-    /// Longest time that a WQE waits, microseconds.
-    pub(crate) max_hold_us: u32,
-}
-
-impl Default for DoorbellConfig {
-    /// Rings at once; the rest as it is when only the mode is changed.
-    fn default() -> Self {
-        Self {
-            mode: Mode::Each,
-            batch: ADAPTIVE_START,
-            max_batch: ADAPTIVE_MAX,
-            max_hold_us: hold::DEFAULT_US,
         }
     }
 }
@@ -334,13 +307,15 @@ impl SendQueue {
         &self.post_counters
     }
 
-    /// Changes how the doorbell is rung, also while traffic runs. The doorbell of an exclusive queue is
-    /// rung at the end of each post, whatever is said here: nobody but its poster may ring.
-    pub(crate) fn configure_doorbell(&self, config: &DoorbellConfig) {
+    /// Takes over the parameters of the device, also while traffic runs. The doorbell of an exclusive
+    /// queue is rung at the end of each post, whatever they say: nobody but its poster may ring.
+    pub(crate) fn configure(&self, params: &Params) {
         if self.handle == Handle::Exclusive {
             return;
         }
         let mut poster = self.poster.lock();
+        // Read under the lock: of two who configure, the later one has the later values.
+        let config = params.doorbell();
         poster.hold.set(config.max_hold_us);
         let cause = poster
             .policy

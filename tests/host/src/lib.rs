@@ -51,6 +51,12 @@ pub mod observe {
     pub mod totals;
 }
 
+#[path = "../../../rust/mlx5_ulp/params"]
+pub mod params {
+    //! Parameters: the pure part.
+    pub mod text;
+}
+
 #[path = "../../../rust/mlx5_ulp/pcie"]
 pub mod pcie {
     //! PCI Express audit: the pure part.

@@ -38,7 +38,7 @@ print(json.load(sys.stdin)["functions"]["pf0"]["wqes"])
 
 drivers mlx5_0 mlx5_1
 network
-load mlx5_ulp
+load mlx5_ulp doorbell_mode=each
 load mlx5_ulp_demo
 head -c 1000000 /dev/urandom > /tmp/file
 connectx-ctl '{"cmd":"reset-events"}' > /dev/null

@@ -4,28 +4,109 @@
 # Parameters show what holds, take what works, and refuse the rest with the reason.
 #
 # functions: pf,vf
-# dmesg-allow: mlx5_ulp: module parameter doorbell_mode=sometimes:
+# dmesg-allow: mlx5_ulp: module parameter [a-z_]+=[a-z0-9]+: use
+# dmesg-allow: mlx5_ulp_shim_refused: [0-9]+ callbacks suppressed
+# timeout: 120
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 
+# parameter NAME: its value.
+parameter() {
+	cat "$params/$1"
+}
+
+# takes NAME VALUE...: it can be changed, and shows what it was changed to.
+takes() {
+	local name=$1 value
+	shift
+	for value; do
+		echo "$value" > "$params/$name" || fail "$name doesn't take '$value'"
+		expect "$name" "$(parameter "$name")" "$value"
+	done
+}
+
+# refuses NAME ERROR VALUE...: with the error by its name; nothing changes.
+refuses() {
+	local name=$1 error=$2 before
+	shift 2
+	before=$(parameter "$name")
+	python3 - "$params/$name" "$error" "$@" << 'END' || fail "$name takes what it should not"
+import errno, os, sys
+path, want, *values = sys.argv[1:]
+for value in values:
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.write(file, value.encode() or b"\n")
+        sys.exit(f"no error for '{value[:20]}'")
+    except OSError as e:
+        if errno.errorcode[e.errno] != want:
+            sys.exit(f"{errno.errorcode[e.errno]}, not {want}, for '{value[:20]}'")
+    finally:
+        os.close(file)
+END
+	expect "$name after bad values" "$(parameter "$name")" "$before"
+}
+
+# says NAME VALUE REASON: the log has the reason. Of at most 10 lines in 5 s.
+says() {
+	dmesg -C
+	! (echo "$2" > "$params/$1") 2> /dev/null || fail "$1 takes '$2'"
+	dmesg | grep -q "mlx5_ulp: mlx5_0: $1: value refused: $3" ||
+		fail "the log doesn't say why $1 was refused: $(dmesg | tail -3)"
+}
+
 drivers mlx5_0
 load mlx5_ulp
 params=/sys/class/infiniband/mlx5_0/params
+long=$(printf 'x%.0s' {1..4000})
 
-expect wqe_alignment "$(cat $params/wqe_alignment)" 64
+expect wqe_alignment "$(parameter wqe_alignment)" 64
 ! (echo 128 > $params/wqe_alignment) 2> /dev/null || fail "wqe_alignment can be written"
 
-expect doorbell_mode "$(cat $params/doorbell_mode)" each
-echo each > $params/doorbell_mode
-for bad in '' sometimes 'each other' "$(printf 'x%.0s' {1..4000})"; do
-	! (printf '%s\n' "$bad" > $params/doorbell_mode) 2> /dev/null || fail "doorbell_mode takes '${bad:0:20}'"
-	expect "doorbell_mode after a bad value" "$(cat $params/doorbell_mode)" each
+expect "doorbell_mode by default" "$(parameter doorbell_mode)" adaptive
+takes doorbell_mode each batch adaptive
+refuses doorbell_mode EINVAL sometimes '' 'each batch' EACH "$long"
+
+expect "doorbell_batch by default" "$(parameter doorbell_batch)" 4
+takes doorbell_batch 1 64 4
+refuses doorbell_batch ERANGE 0 65 99999999999999999999
+refuses doorbell_batch EINVAL '' -1 0x4 four '4 4' "$long"
+
+expect "doorbell_max_batch by default" "$(parameter doorbell_max_batch)" 16
+takes doorbell_max_batch 1 16
+refuses doorbell_max_batch ERANGE 17 0
+
+expect "doorbell_max_hold_us by default" "$(parameter doorbell_max_hold_us)" 50
+takes doorbell_max_hold_us 1 10000 50
+refuses doorbell_max_hold_us ERANGE 0 10001
+
+# The reason is in the log, and the log is not flooded.
+sleep 5
+says doorbell_mode sometimes 'use each, batch or adaptive'
+says doorbell_batch 65 'use a number from 1 to 64'
+says doorbell_max_hold_us long 'use a number from 1 to 10000'
+dmesg -C
+for _ in {1..100}; do
+	(echo 0 > $params/doorbell_batch) 2> /dev/null || true
 done
-dmesg | grep -q 'mlx5_ulp: mlx5_0: doorbell_mode: value refused: ' || fail "the log doesn't say what was refused"
+lines=$(dmesg | grep -c 'value refused')
+[ "$lines" -lt 50 ] || fail "100 values refused, $lines lines in the log"
+
+# Each file but the constant is a module parameter, too, and has its value there.
+for file in "$params"/*; do
+	name=$(basename "$file")
+	[ "$name" != wqe_alignment ] || continue
+	expect "module parameter $name" "$(cat "/sys/module/mlx5_ulp/parameters/$name")" "$(parameter "$name")"
+done
 rmmod mlx5_ulp
 
-! load mlx5_ulp doorbell_mode=sometimes 2> /dev/null || fail "the module loads with a mode that there is not"
-dmesg | grep -q 'mlx5_ulp: module parameter doorbell_mode=sometimes: ' || fail "the log doesn't say why"
-load mlx5_ulp doorbell_mode=each
+# A value that is refused keeps the module from loading.
+for bad in doorbell_mode=sometimes doorbell_batch=0 doorbell_max_hold_us=long; do
+	! load mlx5_ulp "$bad" 2> /dev/null || fail "the module loads with $bad"
+	dmesg | grep -q "mlx5_ulp: module parameter $bad: use " || fail "the log doesn't say why $bad is refused"
+done
+load mlx5_ulp doorbell_mode=each doorbell_batch=7
+expect "doorbell_mode of the module" "$(parameter doorbell_mode)" each
+expect "doorbell_batch of the module" "$(parameter doorbell_batch)" 7
 rmmod mlx5_ulp

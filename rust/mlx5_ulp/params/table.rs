@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The parameters that there are.
+//!
+//! Each stands under its name in `/sys/class/infiniband/<dev>/params/` and, unless it cannot be
+//! changed, among the module's parameters (`module_params.c`), in the same words.
+
+use super::{
+    text::{
+        self,
+        Refusal, //
+    },
+    Key,
+    Params, //
+};
+use crate::doorbell::{
+    hold,
+    policy, //
+};
+use core::ops::RangeInclusive;
+use kernel::{
+    ffi::c_char,
+    fmt,
+    prelude::*, //
+};
+use mlx5_ulp_bindings as bindings;
+
+/// One parameter.
+pub(crate) struct Parameter {
+    /// Name of its file and of the module parameter.
+    pub(crate) name: &'static CStr,
+    kind: Kind,
+    module: ModuleValue,
+}
+
+/// What a parameter's value looks like.
+#[allow(dead_code)] // Not every kind has a parameter yet.
+enum Kind {
+    /// Cannot be changed.
+    Constant(u32),
+    /// A number.
+    Number(Key, RangeInclusive<u32>),
+    /// One of these words; the value is its index.
+    Word(Key, &'static [&'static str]),
+    /// On or off.
+    Switch(Key),
+    /// Anything else.
+    Text {
+        /// Writes its value, without a newline, in a form that `store` takes.
+        show: fn(&Params, &mut fmt::Formatter<'_>) -> fmt::Result,
+        /// Takes a value, or changes nothing. One call at a time for one device.
+        store: fn(&Params, &[u8]) -> Result<(), Refusal>,
+    },
+}
+
+/// The module parameter: a C string that is set before the module starts and then never again.
+struct ModuleValue(*const *mut c_char);
+
+// SAFETY: Nobody writes the pointer or the string.
+unsafe impl Sync for ModuleValue {}
+
+impl ModuleValue {
+    const NONE: Self = Self(core::ptr::null());
+
+    fn get(&self) -> Option<&CStr> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: It is a static of `module_params.c`: a string, or what the user gave, which is one
+        // too and cannot be changed after loading.
+        Some(unsafe { CStr::from_char_ptr(*self.0) })
+    }
+}
+
+impl Parameter {
+    /// Whether it can be changed.
+    pub(crate) const fn is_writable(&self) -> bool {
+        !matches!(self.kind, Kind::Constant(_))
+    }
+
+    /// Its value when the module was loaded.
+    pub(super) fn of_module(&self) -> Option<&CStr> {
+        self.module.get()
+    }
+
+    /// Writes its value, without a newline.
+    pub(crate) fn show(&self, params: &Params, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Constant(value) => f.write_fmt(fmt!("{value}")),
+            Kind::Number(key, _) => f.write_fmt(fmt!("{}", params.get(*key))),
+            Kind::Word(key, words) => {
+                f.write_str(words.get(params.get(*key) as usize).unwrap_or(&"?"))
+            }
+            Kind::Switch(key) => f.write_str(text::switch_word(params.get(*key) != 0)),
+            Kind::Text { show, .. } => show(params, f),
+        }
+    }
+
+    /// Takes a value without surrounding white space, or changes nothing. One call at a time for one
+    /// device.
+    ///
+    /// # Errors
+    ///
+    /// The reason.
+    pub(super) fn store(&self, params: &Params, value: &[u8]) -> Result<(), Refusal> {
+        match &self.kind {
+            Kind::Constant(_) => return Err(Refusal::Invalid(c"cannot be changed")),
+            Kind::Number(key, range) => params.set(*key, text::number(value, range)?),
+            Kind::Word(key, words) => params.set(*key, text::word(value, words)?),
+            Kind::Switch(key) => params.set(*key, text::switch(value)?.into()),
+            Kind::Text { store, .. } => return store(params, value),
+        }
+        Ok(())
+    }
+}
+
+/// How many there are.
+pub(crate) const COUNT: usize = 5;
+
+/// All of them.
+pub(crate) static PARAMETERS: [Parameter; COUNT] = [
+    // When the doorbell of a send queue is rung.
+    Parameter {
+        name: c"doorbell_mode",
+        kind: Kind::Word(Key::DoorbellMode, policy::Mode::WORDS),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_doorbell_mode),
+    },
+    // WQEs for one doorbell in mode `batch`.
+    Parameter {
+        name: c"doorbell_batch",
+        kind: Kind::Number(Key::DoorbellBatch, policy::BATCH_RANGE),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_doorbell_batch),
+    },
+    // Most WQEs for one doorbell in mode `adaptive`.
+    Parameter {
+        name: c"doorbell_max_batch",
+        kind: Kind::Number(Key::DoorbellMaxBatch, 1..=policy::ADAPTIVE_MAX),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_doorbell_max_batch),
+    },
+    // Longest time that a WQE waits for the doorbell, microseconds.
+    Parameter {
+        name: c"doorbell_max_hold_us",
+        kind: Kind::Number(Key::DoorbellMaxHoldUs, hold::RANGE_US),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_doorbell_max_hold_us),
+    },
+    // Alignment of send WQEs in bytes, that of the hardware's basic block.
+    Parameter {
+        name: c"wqe_alignment",
+        kind: Kind::Constant(bindings::MLX5_SEND_WQE_BB),
+        module: ModuleValue::NONE,
+    },
+];
