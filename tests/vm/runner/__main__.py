@@ -33,6 +33,7 @@ def _arguments() -> argparse.Namespace:
     shell.add_argument("--memory", type=int, default=2048, help="in MiB")
     shell.add_argument("--timeout", type=int, default=600, help="in seconds")
     shell.add_argument("--connectx", default="", help="more arguments for the software ConnectX")
+    shell.add_argument("--count-instructions", action="store_true", help="the guest's clock counts them")
     shell.add_argument("--dmesg", action="store_true", help="print the kernel log, too")
     return parser.parse_args()
 
@@ -44,6 +45,7 @@ def _shell(kernel: Kernel, options: argparse.Namespace) -> int:
         cpus=options.cpus,
         memory=options.memory,
         connectx=tuple(options.connectx.split()),
+        counts_instructions=options.count_instructions,
     )
     logs = run_logs("shell")
     script = logs / "script"

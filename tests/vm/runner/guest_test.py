@@ -9,6 +9,7 @@ The header is the run of comment lines at the top of the script. Lines of the fo
     memory        guest memory in MiB, 2048 by default
     timeout       seconds, 60 by default
     connectx      more arguments for the software ConnectX
+    clock         ``instructions`` for a guest whose clock counts instructions, not time
     boot          ``own`` for a test that wants a VM for itself
     when          ``long`` for a test that only `make check-all` runs
     kernels       the kernel series that it runs on; all of them by default
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from .paths import GUEST_TESTS
 
-_KEYS = {"functions", "cpus", "memory", "timeout", "connectx", "boot", "when", "kernels", "dmesg-allow"}
+_KEYS = {"functions", "cpus", "memory", "timeout", "connectx", "clock", "boot", "when", "kernels", "dmesg-allow"}
 
 
 class HeaderError(Exception):
@@ -39,6 +40,8 @@ class Shape:
     cpus: int = 2
     memory: int = 2048
     connectx: tuple[str, ...] = ()
+    # The guest's clock counts the instructions of all CPUs, 1 ns each, which then run in turn.
+    counts_instructions: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +97,7 @@ def parse(name: str, script: Path) -> GuestTest:
             raise HeaderError(f"{script}: {key}: {value} is not a positive number")
         return int(value)
 
-    for key, only in (("boot", "own"), ("when", "long")):
+    for key, only in (("clock", "instructions"), ("boot", "own"), ("when", "long")):
         if declared.get(key, only) != only:
             raise HeaderError(f"{script}: {key}: only `{only}` can be declared")
     return GuestTest(
@@ -105,6 +108,7 @@ def parse(name: str, script: Path) -> GuestTest:
             cpus=number("cpus", Shape.cpus),
             memory=number("memory", Shape.memory),
             connectx=tuple(declared.get("connectx", "").split()),
+            counts_instructions="clock" in declared,
         ),
         timeout=number("timeout", GuestTest.timeout),
         own_boot="boot" in declared,

@@ -45,17 +45,24 @@ def _kernel_arguments(kernel: Kernel) -> str:
     )
 
 
-def command(kernel: Kernel, shape: Shape, paths: Paths) -> list[str]:
-    """The command line: `shape` on `kernel`, emulated unless ACCEL=kvm asks otherwise."""
+def _accelerator(shape: Shape) -> list[str]:
+    """Emulated, unless ACCEL=kvm asks otherwise for a guest whose clock counts time."""
+    if shape.counts_instructions:
+        return ["-accel", "tcg,thread=single", "-icount", "shift=0"]
     accelerator = os.environ.get("ACCEL") or "tcg"
     if accelerator == "tcg":
         accelerator = "tcg,thread=multi"
+    return ["-accel", accelerator]
+
+
+def command(kernel: Kernel, shape: Shape, paths: Paths) -> list[str]:
+    """The command line: `shape` on `kernel`."""
     memory = shape.memory * kernel.memory_factor
     line = [
         "qemu-system-x86_64",
         "-nodefaults", "-no-user-config", "-no-reboot",
         "-display", "none",
-        "-accel", accelerator,
+        *_accelerator(shape),
         "-machine", "q35,memory-backend=ram",
         "-object", f"memory-backend-memfd,id=ram,size={memory}M,share=on",
         "-smp", str(shape.cpus),
