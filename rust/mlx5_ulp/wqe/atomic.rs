@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //! Atomic segments (`struct mlx5_wqe_atomic_seg`, `struct mlx5_wqe_masked_atomic_seg`).
 //!
-//! They stand between the remote address segment and the data segment that receives the old value.
+//! They stand between the remote address segment and the data segment that receives the old value. Only masked
+//! compare-and-swap has four operands; masked fetch-and-add has two and the plain segment (`set_atomic_seg` and
+//! `set_masked_atomic_seg` in `drivers/infiniband/hw/mlx4/qp.c`, whose WQE format mlx5 continues).
 
 use super::be;
 
@@ -11,12 +13,13 @@ pub const SIZE: usize = 16;
 /// Bytes of the masked segment.
 pub const MASKED_SIZE: usize = 32;
 
-/// Operands of compare-and-swap and fetch-and-add, numbers in host order.
+/// Operands of compare-and-swap, fetch-and-add and masked fetch-and-add, numbers in host order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Atomic {
     /// New value of compare-and-swap, addend of fetch-and-add.
     pub swap_add: u64,
-    /// Expected value of compare-and-swap; unused (0) by fetch-and-add.
+    /// Expected value of compare-and-swap; unused (0) by fetch-and-add. Masked fetch-and-add: the top bit of each
+    /// field, over which no carry passes.
     pub compare: u64,
 }
 
@@ -40,17 +43,16 @@ impl Atomic {
     }
 }
 
-/// Operands of the masked atomics, numbers in host order.
+/// Operands of masked compare-and-swap, numbers in host order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskedAtomic {
-    /// New value of compare-and-swap, addend of fetch-and-add.
+    /// New value.
     pub swap_add: u64,
-    /// Expected value of compare-and-swap.
+    /// Expected value.
     pub compare: u64,
-    /// Bits that compare-and-swap replaces. For fetch-and-add: the top bit of each field, over which no
-    /// carry passes.
+    /// Bits that are replaced.
     pub swap_add_mask: u64,
-    /// Bits that compare-and-swap compares.
+    /// Bits that are compared.
     pub compare_mask: u64,
 }
 

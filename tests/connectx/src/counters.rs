@@ -29,6 +29,10 @@ pub struct Mmio {
     pub cq_arms: u64,
     /// EQ consumer index doorbells, arming or not.
     pub eq_doorbells: u64,
+    /// Doorbells of a queue through another UAR page than its own. They are ignored.
+    pub foreign_uar: u64,
+    /// CQ arm doorbells that say something else than the doorbell record does. The record counts.
+    pub arm_mismatches: u64,
     /// Writes that mean nothing: unknown offsets or sizes, unknown queues.
     pub ignored: u64,
 }

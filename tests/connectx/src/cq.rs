@@ -48,6 +48,8 @@ pub struct CqConfig {
     pub context: [u8; 0x40],
     /// EQ for completion events.
     pub eqn: u8,
+    /// UAR page that its doorbells come through.
+    pub uar: u32,
     /// Base 2 logarithm of the number of entries.
     pub log_size: u8,
     /// Bytes of an entry: 64, or 128 with the 64 of interest in the second half.
@@ -159,6 +161,19 @@ impl Cq {
     /// Entries that the driver has not taken, by the consumer index `ci`.
     fn used(&self, ci: u32) -> u32 {
         self.producer.wrapping_sub(ci) & INDEX_MASK
+    }
+
+    /// Both words of the doorbell record: the consumer index, and the arm word. `None` if it cannot be read.
+    fn read_record(&self, io: &mut Io) -> Option<[u32; 2]> {
+        let mut record = [0; 8];
+        io.memory
+            .read(Kind::DoorbellRecord, self.config.record, &mut record)
+            .ok()?;
+        let [a, b, c, d, e, f, g, h] = record;
+        Some([
+            u32::from_be_bytes([a, b, c, d]) & INDEX_MASK,
+            u32::from_be_bytes([e, f, g, h]),
+        ])
     }
 
     /// Is there room for one more entry? Reads the record only if the last consumer index leaves none.
@@ -302,17 +317,36 @@ pub fn post(
     Ok(())
 }
 
-/// An arm doorbell: the two big-endian words written to offset 0x20 of a UAR page.
+/// An arm doorbell: the two big-endian words written to offset 0x20 of UAR page `page`.
 ///
-/// A doorbell whose sequence number is not that of the next event is stale: the event it asks for was raised, and the
+/// The doorbell names the queue, and makes the device read the doorbell record. What is wanted stands there: the
+/// consumer index, and in the second word the sequence number, command and index of the arming. A driver that does
+/// not write them before it rings gets no event, and in the end an overrun.
+///
+/// An arming whose sequence number is not that of the next event is stale: the event it asks for was raised, and the
 /// driver has not seen it yet.
-pub fn arm(hca: &mut Hca, words: [u32; 2]) {
+pub fn arm(hca: &mut Hca, page: u32, words: [u32; 2]) {
     let Hca { cqs, eqs, io, .. } = hca;
-    let [command, number] = words;
+    let [rung, number] = words;
     let cqn = number & INDEX_MASK;
     let Some(cq) = cqs.table.get_mut(cqn) else {
+        io.counters.mmio.ignored += 1;
         return;
     };
+    if cq.config.uar != page {
+        io.counters.mmio.foreign_uar += 1;
+        return;
+    }
+    let Some([consumer, command]) = cq.read_record(io) else {
+        cq.fail(cqn, SYNDROME_ACCESS, eqs, io);
+        cqs.timers.set(cqn, None);
+        return;
+    };
+    if command != rung {
+        io.counters.mmio.arm_mismatches += 1;
+        log::warn!("CQ {cqn:#x}: armed with {rung:#x}, but the doorbell record says {command:#x}");
+    }
+    cq.consumer = consumer;
     let sn = ((command >> 28) & 3) as u8;
     if cq.failed || sn != cq.event_sn {
         log::debug!(
@@ -321,7 +355,7 @@ pub fn arm(hca: &mut Hca, words: [u32; 2]) {
         );
         return;
     }
-    cq.consumer = command & INDEX_MASK;
+    let seen = command & INDEX_MASK;
     let solicited_only = (command >> 24) & 1 != 0;
     if solicited_only {
         // An arm for any completion is not taken back by one for solicited ones.
@@ -330,18 +364,18 @@ pub fn arm(hca: &mut Hca, words: [u32; 2]) {
         }
         let waiting = cq
             .last_solicited
-            .is_some_and(|index| crate::wire::psn_diff(index, cq.consumer) > 0);
+            .is_some_and(|index| crate::wire::psn_diff(index, seen) > 0);
         if waiting {
             cq.fire(cqn, eqs, io);
         }
         return;
     }
     cq.arm = Arm::Next;
-    if cq.used(cq.consumer) == 0 {
+    if cq.used(seen) == 0 {
         cq.unreported = 0;
     } else if cq.unreported == 0 {
         // Reported before, but still there: the driver stopped short of them.
-        cq.unreported = cq.used(cq.consumer);
+        cq.unreported = cq.used(seen);
         cq.unreported_since = io.now;
     }
     let deadline = cq.report(cqn, eqs, io);

@@ -112,6 +112,7 @@ pub struct Eq {
     log_size: u32,
     page_shift: u32,
     vector: u16,
+    uar: u32,
     producer: u32,
     consumer: u32,
     armed: bool,
@@ -127,6 +128,7 @@ impl Eq {
             log_size: get(field!(mlx5_ifc_eqc_bits, log_eq_size)),
             page_shift: 12 + get(field!(mlx5_ifc_eqc_bits, log_page_size)),
             vector: get(field!(mlx5_ifc_eqc_bits, intr)) as u16,
+            uar: get(field!(mlx5_ifc_eqc_bits, uar_page)),
             config,
             producer: 0,
             consumer: 0,
@@ -171,7 +173,8 @@ impl Eq {
         eqe[EQE_SIZE - 1] = ((self.producer >> self.log_size) & 1) as u8;
         let offset = (self.producer & ((1 << self.log_size) - 1)) as usize * EQE_SIZE;
         let page = self.config.pages.get(offset >> self.page_shift);
-        let addr = page.map(|page| page + (offset & ((1 << self.page_shift) - 1)) as u64);
+        let within = (offset & ((1 << self.page_shift) - 1)) as u64;
+        let addr = page.and_then(|page| page.checked_add(within));
         let written = addr.map(|addr| io.memory.write_entry(Kind::Eqe, addr, &eqe));
         if !matches!(written, Some(Ok(()))) {
             log::error!("EQ buffer cannot be written at offset {offset:#x}");
@@ -262,15 +265,13 @@ impl EventQueues {
             .any(|(_, eq)| eq.subscribes(event_type::COMMAND))
     }
 
-    /// A consumer index doorbell: `word` as written to offset 0x40 (arm) or 0x48 of a UAR page.
-    /// False if it names no EQ.
-    pub fn doorbell(&mut self, io: &mut Io, word: u32, arm: bool) -> bool {
+    /// A consumer index doorbell: `word` as written to offset 0x40 (arm) or 0x48 of UAR page
+    /// `page`. What names no EQ, or one of another page, is counted and ignored.
+    pub fn doorbell(&mut self, io: &mut Io, page: u32, word: u32, arm: bool) {
         match self.table.get_mut(word >> 24) {
-            Some(eq) => {
-                eq.doorbell(io, word & 0xff_ffff, arm);
-                true
-            }
-            None => false,
+            Some(eq) if eq.uar == page => eq.doorbell(io, word & 0xff_ffff, arm),
+            Some(_) => io.counters.mmio.foreign_uar += 1,
+            None => io.counters.mmio.ignored += 1,
         }
     }
 }
@@ -280,12 +281,15 @@ mod tests {
     use super::*;
     use crate::dma::GuestMemory;
 
+    const UAR: u32 = 7;
+
     fn setup(mask: u64) -> (EventQueues, Io) {
         let mut io = Io::new(None);
         io.memory = GuestMemory::anonymous(0x1000, 0x1000);
         let mut context = [0; 0x40];
         ifc::set(&mut context, field!(mlx5_ifc_eqc_bits, log_eq_size), 2);
         ifc::set(&mut context, field!(mlx5_ifc_eqc_bits, intr), 3);
+        ifc::set(&mut context, field!(mlx5_ifc_eqc_bits, uar_page), UAR);
         let mut eqs = EventQueues::default();
         let eq = Eq::new(EqConfig {
             context,
@@ -307,17 +311,51 @@ mod tests {
     #[test]
     fn an_armed_queue_interrupts_once() {
         let (mut eqs, mut io) = setup(0);
-        assert!(eqs.doorbell(&mut io, 0, true));
+        eqs.doorbell(&mut io, UAR, 0, true);
         eqs.completion(&mut io, 0, 0x81);
         eqs.completion(&mut io, 0, 0x82);
         assert_eq!((io.output.vectors, io.counters.interrupts), (1 << 3, 1));
         let eqe = entry(&mut io, 1);
         assert_eq!((eqe[1], eqe[0x3b], eqe[0x3f]), (0, 0x82, 0));
         // One entry is unread: arming interrupts at once.
-        eqs.doorbell(&mut io, 1, true);
+        eqs.doorbell(&mut io, UAR, 1, true);
         assert_eq!(io.counters.interrupts, 2);
-        eqs.doorbell(&mut io, 2, true);
+        eqs.doorbell(&mut io, UAR, 2, true);
         assert_eq!(io.counters.interrupts, 2);
+    }
+
+    #[test]
+    fn a_doorbell_through_another_page_is_ignored() {
+        let (mut eqs, mut io) = setup(0);
+        eqs.doorbell(&mut io, UAR + 1, 0, true);
+        eqs.completion(&mut io, 0, 0x81);
+        assert_eq!(io.counters.interrupts, 0);
+        assert_eq!(io.counters.mmio.foreign_uar, 1);
+        eqs.doorbell(&mut io, UAR, 1 << 24, true);
+        assert_eq!(io.counters.mmio.ignored, 1);
+    }
+
+    #[test]
+    fn a_page_at_the_end_of_all_addresses_fails_the_queue() {
+        let (mut eqs, mut io) = setup(0);
+        let mut config = eqs.table.get(0).unwrap().config.clone();
+        config.pages = vec![u64::MAX - 4095];
+        ifc::set(
+            &mut config.context,
+            field!(mlx5_ifc_eqc_bits, log_eq_size),
+            7,
+        );
+        ifc::set(
+            &mut config.context,
+            field!(mlx5_ifc_eqc_bits, log_page_size),
+            1,
+        );
+        let eqn = eqs.table.insert(Eq::new(config)).unwrap();
+        for _ in 0..65 {
+            eqs.completion(&mut io, eqn as u8, 0x81);
+        }
+        let context = eqs.table.get(eqn).unwrap().context();
+        assert_eq!(ifc::get(&context, field!(mlx5_ifc_eqc_bits, status)), 0xa);
     }
 
     #[test]
@@ -325,7 +363,7 @@ mod tests {
         let (mut eqs, mut io) = setup(0);
         for i in 0..6 {
             eqs.completion(&mut io, 0, 0x81);
-            eqs.doorbell(&mut io, i + 1, false);
+            eqs.doorbell(&mut io, UAR, i + 1, false);
         }
         assert_eq!(entry(&mut io, 1)[63], 1);
         assert_eq!(entry(&mut io, 2)[63], 0);
@@ -340,7 +378,7 @@ mod tests {
         assert_eq!(io.counters.eqes, 4);
         let context = eqs.table.get(0).unwrap().context();
         assert_eq!(ifc::get(&context, field!(mlx5_ifc_eqc_bits, status)), 0xa);
-        eqs.doorbell(&mut io, 4, true);
+        eqs.doorbell(&mut io, UAR, 4, true);
         eqs.completion(&mut io, 0, 0x81);
         assert_eq!(io.counters.eqes, 4);
     }

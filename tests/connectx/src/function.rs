@@ -22,11 +22,38 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Frames that may wait for the worker: what a port's receive buffer holds.
+const INBOX: usize = 4096;
+/// The same for packets of reliable connections, which have a traffic class that is next to
+/// lossless: each connection has a window, and several hundred may fill theirs at once.
+const RELIABLE_INBOX: usize = 65536;
+
 /// What wakes the worker.
 #[derive(Debug, Default)]
 struct Inbox {
     frames: VecDeque<Frame>,
+    /// Frames that found no room since the worker asked last.
+    overflow: u64,
     kicked: bool,
+}
+
+/// What the worker found in the inbox.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    /// Frames in the order in which they came.
+    pub frames: VecDeque<Frame>,
+    /// Frames that were dropped meanwhile.
+    pub overflow: u64,
+}
+
+/// Ways of the MSI-X messages to the VMM.
+#[derive(Debug, Default)]
+struct Interrupts {
+    /// Event file descriptors by vector.
+    fds: Vec<Option<File>>,
+    /// Messages of vectors that are not connected, one bit each: sent when they are. So a VMM may
+    /// disconnect vectors for a moment, as QEMU does with all of them when it needs one more.
+    pending: u64,
 }
 
 /// One function and what its threads need.
@@ -41,8 +68,7 @@ pub struct Function {
     urgent: AtomicU32,
     inbox: Mutex<Inbox>,
     bell: Condvar,
-    /// MSI-X event file descriptors by vector.
-    interrupts: Mutex<Vec<Option<File>>>,
+    interrupts: Mutex<Interrupts>,
     start: Instant,
 }
 
@@ -84,7 +110,14 @@ impl Function {
 
     /// Leaves a frame for the worker.
     pub(crate) fn deliver(&self, frame: Frame) {
-        lock(&self.inbox).frames.push_back(frame);
+        let mut inbox = lock(&self.inbox);
+        let waiting = inbox.frames.len();
+        if waiting < INBOX || waiting < RELIABLE_INBOX && crate::wire::is_reliable(&frame) {
+            inbox.frames.push_back(frame);
+        } else {
+            inbox.overflow += 1;
+        }
+        drop(inbox);
         self.bell.notify_one();
     }
 
@@ -96,12 +129,7 @@ impl Function {
 
     /// Takes up to `most` frames out of the inbox. If there is none and nobody kicked, waits for
     /// that until `deadline` (by [`now`](Self::now)), or not at all with `idle` false.
-    pub(crate) fn take_frames(
-        &self,
-        most: usize,
-        idle: bool,
-        deadline: Option<u64>,
-    ) -> VecDeque<Frame> {
+    pub(crate) fn take_frames(&self, most: usize, idle: bool, deadline: Option<u64>) -> Mail {
         let mut inbox = lock(&self.inbox);
         while idle && inbox.frames.is_empty() && !inbox.kicked {
             let Some(deadline) = deadline else {
@@ -122,37 +150,141 @@ impl Function {
         inbox.kicked = false;
         let rest = inbox.frames.len().min(most);
         let later = inbox.frames.split_off(rest);
-        std::mem::replace(&mut inbox.frames, later)
+        Mail {
+            frames: std::mem::replace(&mut inbox.frames, later),
+            overflow: std::mem::take(&mut inbox.overflow),
+        }
     }
 
-    /// Connects vectors from `first` on with event file descriptors, in place of earlier ones.
-    pub(crate) fn set_interrupts(&self, first: usize, fds: Vec<File>) {
+    /// Connects `count` vectors from `first` on with event file descriptors, in place of earlier
+    /// ones, or disconnects them if there are none.
+    ///
+    /// # Errors
+    ///
+    /// When there are some descriptors, but not one for each vector.
+    pub(crate) fn set_interrupts(
+        &self,
+        first: usize,
+        count: usize,
+        fds: Vec<File>,
+    ) -> std::io::Result<()> {
+        if !fds.is_empty() && fds.len() != count {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::InvalidInput,
+                "not one event file descriptor per vector",
+            ));
+        }
         let mut interrupts = lock(&self.interrupts);
         let vectors = usize::from(crate::pci::MSIX_VECTORS);
-        interrupts.resize_with(vectors, || None);
-        for (place, fd) in interrupts.iter_mut().skip(first).zip(fds) {
-            *place = Some(fd);
+        interrupts.fds.resize_with(vectors, || None);
+        let mut fds = fds.into_iter();
+        for place in interrupts.fds.iter_mut().skip(first).take(count) {
+            *place = fds.next();
         }
+        let pending = std::mem::take(&mut interrupts.pending);
+        self.send(&mut interrupts, pending);
+        Ok(())
     }
 
     /// Disconnects all vectors.
     pub(crate) fn clear_interrupts(&self) {
-        lock(&self.interrupts).clear();
+        lock(&self.interrupts).fds.clear();
+    }
+
+    /// Forgets the messages that could not be sent: a reset.
+    pub(crate) fn forget_interrupts(&self) {
+        lock(&self.interrupts).pending = 0;
     }
 
     /// Fires MSI-X vectors, one bit each.
     pub(crate) fn fire(&self, vectors: u64) {
-        if vectors == 0 {
-            return;
+        if vectors != 0 {
+            self.send(&mut lock(&self.interrupts), vectors);
         }
-        let interrupts = lock(&self.interrupts);
-        for (vector, fd) in interrupts.iter().enumerate() {
-            let Some(mut fd) = fd.as_ref().filter(|_| (vectors >> vector) & 1 != 0) else {
+    }
+
+    fn send(&self, interrupts: &mut Interrupts, vectors: u64) {
+        for vector in (0..64).filter(|vector| (vectors >> vector) & 1 != 0) {
+            let Some(Some(fd)) = interrupts.fds.get(vector) else {
+                interrupts.pending |= 1 << vector;
                 continue;
             };
+            let mut fd: &File = fd;
             if let Err(error) = fd.write_all(&1u64.to_ne_bytes()) {
                 log::warn!("{}: vector {vector}: {error}", self.name);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Kind;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    fn function() -> Function {
+        Function::new(FunctionConfig::new(0, Kind::Pf))
+    }
+
+    /// A socket pair in place of an event file descriptor: what is written, and where.
+    fn event() -> (UnixStream, File) {
+        let (reader, writer) = UnixStream::pair().unwrap();
+        reader.set_nonblocking(true).unwrap();
+        (reader, File::from(OwnedFd::from(writer)))
+    }
+
+    fn fired(reader: &mut UnixStream) -> usize {
+        let mut bytes = [0; 256];
+        reader.read(&mut bytes).unwrap_or(0) / 8
+    }
+
+    #[test]
+    fn messages_wait_for_their_vector_to_be_connected() {
+        let function = function();
+        let (mut one, fd) = event();
+        function.set_interrupts(1, 1, vec![fd]).unwrap();
+        function.fire(0b110);
+        assert_eq!(fired(&mut one), 1);
+        // All are disconnected for a moment, and one fires.
+        function.clear_interrupts();
+        function.fire(0b010);
+        function.fire(0b010);
+        assert_eq!(fired(&mut one), 0);
+        let ((mut one, a), (mut two, b)) = (event(), event());
+        function.set_interrupts(1, 2, vec![a, b]).unwrap();
+        assert_eq!((fired(&mut one), fired(&mut two)), (1, 1));
+        function.fire(0b110);
+        assert_eq!((fired(&mut one), fired(&mut two)), (1, 1));
+    }
+
+    #[test]
+    fn no_descriptors_disconnect() {
+        let function = function();
+        let (mut one, fd) = event();
+        function.set_interrupts(1, 1, vec![fd]).unwrap();
+        function.set_interrupts(1, 1, vec![]).unwrap();
+        function.fire(0b010);
+        assert_eq!(fired(&mut one), 0);
+        function.forget_interrupts();
+        let (mut one, fd) = event();
+        function.set_interrupts(1, 1, vec![fd]).unwrap();
+        assert_eq!(fired(&mut one), 0, "forgotten");
+        let (_, fd) = event();
+        assert!(function.set_interrupts(1, 2, vec![fd]).is_err());
+    }
+
+    #[test]
+    fn the_inbox_drops_what_is_too_much() {
+        let function = function();
+        for _ in 0..INBOX + 3 {
+            function.deliver(vec![0; 64]);
+        }
+        let mail = function.take_frames(10, false, None);
+        assert_eq!((mail.frames.len(), mail.overflow), (10, 3));
+        function.deliver(vec![0; 64]);
+        assert_eq!(function.take_frames(usize::MAX, false, None).overflow, 0);
     }
 }

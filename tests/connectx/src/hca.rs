@@ -281,6 +281,12 @@ impl Hca {
         }
     }
 
+    /// So many frames came from the wire and found the port's buffer full.
+    pub fn overflow(&mut self, frames: u64) {
+        self.io.counters.frames_received += frames;
+        self.io.counters.frames_dropped += frames;
+    }
+
     /// Makes progress, about `budget` steps; true if more could be done at once.
     pub fn run(&mut self, now: u64, budget: u32) -> bool {
         self.io.now = now;

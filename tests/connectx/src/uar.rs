@@ -127,20 +127,16 @@ pub fn write(hca: &mut Hca, offset: u64, data: &[u8]) {
     match (at, data) {
         (CQ_DOORBELL, &[a, b, c, d, e, f, g, h]) => {
             hca.io.counters.mmio.cq_arms += 1;
-            cq::arm(
-                hca,
-                [
-                    u32::from_be_bytes([a, b, c, d]),
-                    u32::from_be_bytes([e, f, g, h]),
-                ],
-            );
+            let words = [
+                u32::from_be_bytes([a, b, c, d]),
+                u32::from_be_bytes([e, f, g, h]),
+            ];
+            cq::arm(hca, page, words);
         }
         (EQ_ARM | EQ_UPDATE, &[a, b, c, d]) => {
             hca.io.counters.mmio.eq_doorbells += 1;
             let word = u32::from_be_bytes([a, b, c, d]);
-            if !hca.eqs.doorbell(&mut hca.io, word, at == EQ_ARM) {
-                hca.io.counters.mmio.ignored += 1;
-            }
+            hca.eqs.doorbell(&mut hca.io, page, word, at == EQ_ARM);
         }
         (BFREGS.., _) => {
             let half = ((at - BFREGS) / HALF) as usize;
@@ -223,15 +219,25 @@ fn flush(hca: &mut Hca, page: u32, index: usize) {
         half.disappointments = half.disappointments.saturating_add(1);
     }
     hca.held.release(page, index);
-    ring(hca, doorbell);
+    ring(hca, page, doorbell);
 }
 
-/// Hands a doorbell to the queue it names.
-fn ring(hca: &mut Hca, doorbell: Doorbell) {
-    if hca.qps.table.get(doorbell.qpn).is_some() {
-        qp::doorbell(hca, doorbell);
-    } else if !net::doorbell(hca, doorbell) {
-        hca.io.counters.mmio.ignored += 1;
+/// Hands a doorbell to the queue it names, if that queue is to be rung through this page: a page
+/// is mapped to one process, whose doorbells must not reach the queues of others.
+fn ring(hca: &mut Hca, page: u32, doorbell: Doorbell) {
+    let qp = hca.qps.table.get(doorbell.qpn).map(|qp| qp.uar);
+    let own = qp.or_else(|| hca.net.sqs.get(doorbell.qpn).map(|sq| sq.uar));
+    match own {
+        None => hca.io.counters.mmio.ignored += 1,
+        Some(own) if own != page => {
+            hca.io.counters.mmio.foreign_uar += 1;
+            log::debug!(
+                "queue {:#x} of page {own:#x} rung through {page:#x}",
+                doorbell.qpn
+            );
+        }
+        Some(_) if qp.is_some() => qp::doorbell(hca, doorbell),
+        Some(_) => net::doorbell(hca, doorbell),
     }
 }
 

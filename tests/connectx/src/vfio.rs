@@ -37,6 +37,7 @@ impl Backend {
     /// Takes the function back to its power-on state.
     fn reset_function(&mut self) {
         self.config = ConfigSpace::new(self.kind);
+        self.function.forget_interrupts();
         let mut hca = self.function.hca();
         hca.reset();
         let output = hca.take_output();
@@ -148,7 +149,9 @@ impl ServerBackend for Backend {
         if flags & VFIO_IRQ_SET_DATA_NONE != 0 && count == 0 {
             self.function.clear_interrupts();
         } else if flags & VFIO_IRQ_SET_DATA_EVENTFD != 0 {
-            self.function.set_interrupts(start as usize, fds);
+            return self
+                .function
+                .set_interrupts(start as usize, count as usize, fds);
         }
         Ok(())
     }

@@ -16,10 +16,11 @@ pub fn run(function: Arc<Function>, fabric: Arc<Fabric>) {
     let mut more = false;
     let mut deadline = None;
     loop {
-        let frames = function.take_frames(ROUND as usize, !more, deadline);
+        let mail = function.take_frames(ROUND as usize, !more, deadline);
         let mut hca = function.hca_for_worker();
         let now = function.now();
-        for frame in frames {
+        hca.overflow(mail.overflow);
+        for frame in mail.frames {
             hca.receive(now, &frame);
         }
         more = hca.run(now, ROUND);

@@ -98,6 +98,7 @@ fn create_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
         context,
         // EQ numbers have 8 bits, and this one exists.
         eqn: eqn as u8,
+        uar,
         log_size,
         entry_size,
         buffer,
@@ -115,8 +116,7 @@ fn destroy_cq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let cqn = input.get(field!(mlx5_ifc_destroy_cq_in_bits, cqn));
     let config = hca.cqs.remove(cqn)?.config;
     hca.eqs.table.release(config.eqn.into());
-    let uar = field!(mlx5_ifc_cqc_bits, uar_page);
-    hca.uars.release(ifc::get(&config.context, uar));
+    hca.uars.release(config.uar);
     Ok(())
 }
 

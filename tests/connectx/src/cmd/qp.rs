@@ -102,10 +102,11 @@ fn rings(
 }
 
 /// Objects that a queue pair with these attributes uses.
-fn uses(attributes: &Attributes, has_send: bool) -> Uses {
+fn uses(uar: u32, attributes: &Attributes, has_send: bool) -> Uses {
     // The driver's own queue pair for UMR is created before it has a domain.
     let homeless = attributes.service == Service::RegUmr && attributes.pd == 0;
     Uses {
+        uar: Some(uar),
         pd: (!homeless).then_some(attributes.pd),
         send_cq: has_send.then_some(attributes.send_cq),
         receive_cq: (attributes.receive != ReceiveKind::None).then_some(attributes.receive_cq),
@@ -120,6 +121,10 @@ fn uses(attributes: &Attributes, has_send: bool) -> Uses {
 fn hold(hca: &mut Hca, uses: &Uses) -> CmdResult {
     let mut held = Uses::default();
     let result = (|| {
+        if let Some(uar) = uses.uar {
+            hca.uars.hold(uar)?;
+            held.uar = uses.uar;
+        }
         if let Some(pd) = uses.pd {
             hca.pds.hold(pd)?;
             held.pd = uses.pd;
@@ -145,6 +150,9 @@ fn hold(hca: &mut Hca, uses: &Uses) -> CmdResult {
 }
 
 fn release(hca: &mut Hca, uses: &Uses) {
+    if let Some(uar) = uses.uar {
+        hca.uars.release(uar);
+    }
     if let Some(pd) = uses.pd {
         hca.pds.release(pd);
     }
@@ -171,9 +179,8 @@ fn create_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     let pages = input.tail(field!(mlx5_ifc_create_qp_in_bits, pas));
     let attributes = decode(&context)?;
     let (buffer, send, receive) = rings(&context, &attributes, pages)?;
-    hca.uars
-        .find(ifc::get(&context, field!(mlx5_ifc_qpc_bits, uar_page)))?;
-    let uses = uses(&attributes, send.is_some());
+    let uar = ifc::get(&context, field!(mlx5_ifc_qpc_bits, uar_page));
+    let uses = uses(uar, &attributes, send.is_some());
     hold(hca, &uses)?;
     let mut qp = Qp::new(context, attributes, buffer, send, receive);
     qp.uses = uses;
@@ -217,7 +224,7 @@ fn modify(
     check_path(hca, transition, &attributes)?;
     let qp = hca.qps.table.find(number)?;
     let old = qp.uses;
-    let new = uses(&attributes, qp.send.is_some());
+    let new = uses(qp.uar, &attributes, qp.send.is_some());
     if old != new {
         hold(hca, &new)?;
         release(hca, &old);

@@ -79,7 +79,7 @@ pub enum BadContext {
 pub const ANY_QP: u32 = 0x00ff_ffff;
 
 /// A memory key.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Mkey {
     context: [u8; CONTEXT_LEN],
     view: View,
@@ -143,17 +143,24 @@ impl Mkey {
         (ifc::get(&self.context, field) as usize).next_multiple_of(UMR_GROUP)
     }
 
+    /// Is there room for `len` bytes of translation entries from unit `first` on? Returns the unit behind them.
+    ///
+    /// # Errors
+    ///
+    /// [`BadContext::Translations`] if not.
+    pub fn check_room(&self, first: usize, len: usize) -> Result<usize, BadContext> {
+        let end = first.checked_add(len.div_ceil(OCTWORD));
+        end.filter(|end| *end <= self.room())
+            .ok_or(BadContext::Translations)
+    }
+
     /// Writes translation entries from unit `first` on; a last unit that is cut short is filled with zeros.
     ///
     /// # Errors
     ///
     /// [`BadContext::Translations`] when the key has no room for them; nothing is written then.
     pub fn write_entries(&mut self, first: usize, bytes: &[u8]) -> Result<(), BadContext> {
-        let units = bytes.len().div_ceil(OCTWORD);
-        let end = first.checked_add(units).ok_or(BadContext::Translations)?;
-        if end > self.room() {
-            return Err(BadContext::Translations);
-        }
+        let end = self.check_room(first, bytes.len())?;
         if self.entries.len() < end {
             self.entries.resize(end, [0; OCTWORD]);
         }

@@ -70,6 +70,8 @@ pub enum Fault {
     TooDeep = 0x57,
     /// The address is not in guest memory.
     Dma = 0x58,
+    /// The way through lists of keys is longer than the device goes for one packet.
+    TooLong = 0x59,
 }
 
 /// A piece of an access.
@@ -83,6 +85,24 @@ pub enum Span {
 
 /// Keys below keys that are followed.
 const MAX_DEPTH: u32 = 4;
+
+/// Entries of indirect keys that are looked at for one access, on all levels together: as many as the longest list
+/// has. Without a limit, lists of lists would keep the device busy for hours.
+const MAX_STEPS: u32 = 1 << super::LOG_MAX_KLM_LIST_SIZE;
+
+/// Where a walk through keys stands.
+struct Walk {
+    depth: u32,
+    /// Entries that may still be looked at.
+    steps: u32,
+}
+
+impl Walk {
+    fn step(&mut self) -> Result<(), Fault> {
+        self.steps = self.steps.checked_sub(1).ok_or(Fault::TooLong)?;
+        Ok(())
+    }
+}
 
 /// Permission bits in the low end of a page entry (`MLX5_IB_MTT_READ`, `MLX5_IB_MTT_WRITE`).
 const MTT_READ: u64 = 1;
@@ -115,10 +135,19 @@ impl Mkeys {
     ///
     /// See [`Fault`]; `out` then holds the pieces up to the refused one.
     pub fn translate(&self, access: &Access, out: &mut Vec<Span>) -> Result<(), Fault> {
-        self.translate_at(access, 0, out)
+        let mut walk = Walk {
+            depth: 0,
+            steps: MAX_STEPS,
+        };
+        self.translate_at(access, &mut walk, out)
     }
 
-    fn translate_at(&self, access: &Access, depth: u32, out: &mut Vec<Span>) -> Result<(), Fault> {
+    fn translate_at(
+        &self,
+        access: &Access,
+        walk: &mut Walk,
+        out: &mut Vec<Span>,
+    ) -> Result<(), Fault> {
         if access.len == 0 {
             return Ok(());
         }
@@ -132,8 +161,8 @@ impl Mkeys {
                 match mkey.mode() {
                     Mode::Pa => push(out, access.va, len),
                     Mode::Mtt => translate_pages(mkey, access, out)?,
-                    Mode::Klm => self.translate_klm(mkey, access, depth, out)?,
-                    Mode::Ksm => self.translate_ksm(mkey, access, depth, out)?,
+                    Mode::Klm => self.translate_klm(mkey, access, walk, out)?,
+                    Mode::Ksm => self.translate_ksm(mkey, access, walk, out)?,
                 }
             }
         }
@@ -144,7 +173,7 @@ impl Mkeys {
         &self,
         mkey: &Mkey,
         access: &Access,
-        depth: u32,
+        walk: &mut Walk,
         out: &mut Vec<Span>,
     ) -> Result<(), Fault> {
         let mut skip = access.va.wrapping_sub(mkey.start());
@@ -153,6 +182,7 @@ impl Mkeys {
             if left == 0 {
                 break;
             }
+            walk.step()?;
             let (count, key, va) = indirect(entry);
             let count = u64::from(count);
             if skip >= count {
@@ -160,7 +190,7 @@ impl Mkeys {
                 continue;
             }
             let len = left.min(count - skip);
-            self.translate_beneath(access, key, va.wrapping_add(skip), len, depth, out)?;
+            self.translate_beneath(access, key, va.wrapping_add(skip), len, walk, out)?;
             left -= len;
             skip = 0;
         }
@@ -171,18 +201,19 @@ impl Mkeys {
         &self,
         mkey: &Mkey,
         access: &Access,
-        depth: u32,
+        walk: &mut Walk,
         out: &mut Vec<Span>,
     ) -> Result<(), Fault> {
         let size = 1u64 << mkey.page_shift();
         let mut at = access.va.wrapping_sub(mkey.start() & !(size - 1));
         let mut left = access.len;
         while left > 0 {
+            walk.step()?;
             let index = usize::try_from(at >> mkey.page_shift()).map_err(|_| Fault::NotPresent)?;
             let (_, key, va) = indirect(mkey.entry(index).ok_or(Fault::NotPresent)?);
             let inside = at & (size - 1);
             let len = left.min(size - inside);
-            self.translate_beneath(access, key, va.wrapping_add(inside), len, depth, out)?;
+            self.translate_beneath(access, key, va.wrapping_add(inside), len, walk, out)?;
             at = at.wrapping_add(len);
             left -= len;
         }
@@ -195,10 +226,10 @@ impl Mkeys {
         key: u32,
         va: u64,
         len: u64,
-        depth: u32,
+        walk: &mut Walk,
         out: &mut Vec<Span>,
     ) -> Result<(), Fault> {
-        if depth >= MAX_DEPTH {
+        if walk.depth >= MAX_DEPTH {
             return Err(Fault::TooDeep);
         }
         let beneath = Access {
@@ -208,7 +239,10 @@ impl Mkeys {
             right: access.right.beneath(),
             ..*access
         };
-        self.translate_at(&beneath, depth + 1, out)
+        walk.depth += 1;
+        let result = self.translate_at(&beneath, walk, out);
+        walk.depth -= 1;
+        result
     }
 }
 
@@ -516,6 +550,21 @@ mod tests {
         let list = klm(0x1000, key, 0);
         assert_eq!(insert(&mut keys, context(2, 0, 0x1000, 0), &list), key);
         assert_eq!(spans(&keys, access(key, 0, 1)), Err(Fault::TooDeep));
+    }
+
+    #[test]
+    fn lists_of_lists_end() {
+        let mut keys = Mkeys::default();
+        // Three levels of 1024 entries, none of which holds more than the next level's last byte.
+        let mut key = insert(&mut keys, context(0, 0, 0x1000, 12), &[]);
+        for _ in 0..3 {
+            let mut c = context(2, 0, 1024, 0);
+            let room = field!(mlx5_ifc_mkc_bits, translations_octword_size);
+            ifc::set(&mut c, room, 1024);
+            key = insert(&mut keys, c, &klm(1, key, 1023).repeat(1024));
+        }
+        assert_eq!(spans(&keys, access(key, 0, 1024)), Err(Fault::TooLong));
+        assert!(spans(&keys, access(key, 1023, 1)).is_ok());
     }
 
     #[test]

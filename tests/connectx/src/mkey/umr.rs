@@ -117,17 +117,19 @@ pub fn apply(
     if ctrl.mkey_mask & !known != 0 {
         return Err(UmrFault::Mask);
     }
-    let mut changed = mkey.clone();
+    let announced = usize::from(ctrl.xlt_octowords) * OCTWORD;
+    let entries = entries.get(..announced.min(entries.len()));
+    let entries = entries.unwrap_or_default();
+    let first = first_entry(ctrl);
+    // None of the fields changes how many entries the key has room for, so that all is known to work before the
+    // first change. A copy of the key to try on would be a copy of all its entries.
+    mkey.check_room(first, entries.len())?;
     let fields = FIELDS
         .iter()
         .filter(|(bit, _)| ctrl.mkey_mask & bit != 0)
         .flat_map(|(_, fields)| fields.iter().copied());
-    changed.update(segment, fields)?;
-    let announced = usize::from(ctrl.xlt_octowords) * OCTWORD;
-    let entries = entries.get(..announced.min(entries.len()));
-    changed.write_entries(first_entry(ctrl), entries.unwrap_or_default())?;
-    *mkey = changed;
-    Ok(())
+    mkey.update(segment, fields)?;
+    Ok(mkey.write_entries(first, entries)?)
 }
 
 #[cfg(test)]
@@ -224,6 +226,14 @@ mod tests {
         let too_many = vec![0; 9 * OCTWORD];
         for (ctrl, entries) in [
             (ctrl(0, REGISTER, 9), too_many.as_slice()),
+            (
+                UmrCtrl {
+                    flags: flags::TRANSLATION_OFFSET,
+                    xlt_offset: 7,
+                    ..ctrl(0, REGISTER, 2)
+                },
+                too_many.as_slice(),
+            ),
             (ctrl(0, REGISTER | (1 << 60), 0), &[]),
             (
                 ctrl(flags::CHECK_FREE | flags::CHECK_NOT_FREE, REGISTER, 0),

@@ -89,9 +89,9 @@ impl Net {
 }
 
 /// A send doorbell; false if it names no SQ.
-pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) -> bool {
+pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
     let Some(sq) = hca.net.sqs.get_mut(doorbell.qpn) else {
-        return false;
+        return;
     };
     hca.io
         .event(doorbell.qpn, "Doorbell Write", doorbell.wqe_index.into());
@@ -102,7 +102,6 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) -> bool {
         sq.queued = true;
         hca.net.ready.push_back(doorbell.qpn);
     }
-    true
 }
 
 /// Serves SQs in turn, about `budget` WQEs in all; true if more could be done at once.

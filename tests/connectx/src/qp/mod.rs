@@ -34,7 +34,9 @@ use serde::Serialize;
 
 use crate::buffer::QueueBuffer;
 use crate::caps::LOG_MAX_QP;
+use crate::field;
 use crate::hca::Hca;
+use crate::ifc;
 use crate::table::Table;
 use crate::timers::Timers;
 use crate::uar::Doorbell;
@@ -72,6 +74,7 @@ pub struct Stats {
 /// Objects that a queue pair uses; they cannot be destroyed meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Uses {
+    pub uar: Option<u32>,
     pub pd: Option<u32>,
     pub send_cq: Option<u32>,
     pub receive_cq: Option<u32>,
@@ -82,6 +85,8 @@ pub struct Uses {
 #[derive(Debug)]
 pub struct Qp {
     pub number: u32,
+    /// The UAR page that its doorbells come through.
+    pub uar: u32,
     pub state: State,
     /// As the firmware keeps it; and as it was created, to which a reset returns.
     pub context: Context,
@@ -114,6 +119,7 @@ impl Qp {
     ) -> Self {
         Qp {
             number: 0,
+            uar: ifc::get(&context, field!(mlx5_ifc_qpc_bits, uar_page)),
             state: State::Reset,
             context,
             created: context,

@@ -311,7 +311,7 @@ fn decode_operands(op: Opcode, reader: &mut Reader<'_>) -> Result<Operands, Malf
         Opcode::ATOMIC_MASKED_CS => Op::MaskedCompareSwap,
         _ => Op::MaskedFetchAdd,
     };
-    if wire.is_masked_atomic() {
+    if wire == Op::MaskedCompareSwap {
         let m = MaskedAtomic::decode(&reader.take::<{ atomic::MASKED_SIZE }>()?);
         return Ok(Operands {
             op: wire,
@@ -322,6 +322,17 @@ fn decode_operands(op: Opcode, reader: &mut Reader<'_>) -> Result<Operands, Malf
         });
     }
     let a = Atomic::decode(&reader.take::<{ atomic::SIZE }>()?);
+    if wire == Op::MaskedFetchAdd {
+        // Addend and field boundaries, no more: `set_atomic_seg` of `drivers/infiniband/hw/mlx4/qp.c`, the WQE format
+        // of which this one is.
+        return Ok(Operands {
+            op: wire,
+            swap_add: a.swap_add,
+            compare: 0,
+            swap_add_mask: a.compare,
+            compare_mask: 0,
+        });
+    }
     let (swap_add_mask, compare_mask) = AtomicEth::plain_masks(wire);
     Ok(Operands {
         op: wire,

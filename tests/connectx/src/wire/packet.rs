@@ -5,6 +5,7 @@
 use super::headers::{Bth, Extensions};
 use super::icrc::{icrc, Network};
 use super::net::{self, Path};
+use super::opcode::{Opcode, Transport};
 
 const ICRC_LEN: usize = 4;
 
@@ -67,6 +68,14 @@ impl<'a> Packet<'a> {
             payload: body.get(..payload_len).ok_or(ParseError::Malformed)?,
         })
     }
+}
+
+/// Does a frame carry a packet of a reliable connection? Looks at no more than the opcode.
+pub fn is_reliable(frame: &[u8]) -> bool {
+    net::parse(frame)
+        .and_then(|parsed| parsed.transport.first().copied())
+        .and_then(Opcode::from_byte)
+        .is_some_and(|opcode| opcode.transport == Transport::Rc)
 }
 
 /// A frame in the making: headers are in place, the payload is filled where it lies, the ICRC comes last.

@@ -20,7 +20,7 @@ use connectx::wqe::data::{inline_header, Data};
 use connectx::wqe::opcode::Opcode;
 use connectx::wqe::rdma::RemoteAddr;
 use connectx::wqe::{blocks, BB};
-use connectx::{cq, field, qp, size};
+use connectx::{field, qp, size};
 
 /// Bytes of memory of each function.
 const MEMORY: usize = 96 << 20;
@@ -313,6 +313,8 @@ impl Side {
         let bytes = entry_size << log_size;
         let base = self.alloc(bytes);
         let record = self.alloc(8);
+        // Not armed, as the driver starts.
+        self.write(record + 4, &(2u32 << 28).to_be_bytes());
         for i in 0..1u64 << log_size {
             self.write(base + (i + 1) * entry_size - 1, &[cqe::OP_OWN_INIT]);
         }
@@ -369,8 +371,17 @@ impl Side {
     }
 
     pub fn arm(&mut self, cq: &CqHandle, sn: u32, solicited: bool) {
-        let word = (sn << 28) | (u32::from(solicited) << 24) | (cq.ci & 0xff_ffff);
-        cq::arm(&mut self.hca, [word, cq.cqn]);
+        let word = arm_word(cq, sn, solicited);
+        self.write(cq.record + 4, &word.to_be_bytes());
+        self.ring_cq(self.uar, word, cq.cqn);
+    }
+
+    /// Rings the CQ doorbell of a page; the record is left alone.
+    pub fn ring_cq(&mut self, uar: u32, word: u32, cqn: u32) {
+        let doorbell = (u64::from(word) << 32) | u64::from(cqn);
+        let at = u64::from(uar) * 4096 + 0x20;
+        let now = self.hca.io.now;
+        self.hca.mmio_write(now, at, &doorbell.to_be_bytes());
     }
 
     pub fn create_qp(&mut self, spec: QpSpec, send: &CqHandle, receive: &CqHandle) -> QpHandle {
@@ -678,6 +689,11 @@ impl Side {
         let index = ifc::get(&out, field!(mlx5_ifc_create_mkey_out_bits, mkey_index));
         Ok((index << 8) | 0x5a)
     }
+}
+
+/// What a driver writes to arm a queue.
+pub fn arm_word(cq: &CqHandle, sn: u32, solicited: bool) -> u32 {
+    (sn << 28) | (u32::from(solicited) << 24) | (cq.ci & 0xff_ffff)
 }
 
 /// A signaled WQE without fence.

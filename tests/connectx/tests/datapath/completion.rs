@@ -94,6 +94,74 @@ fn an_armed_queue_raises_one_event() {
 }
 
 #[test]
+fn what_is_armed_stands_in_the_doorbell_record() {
+    let (mut b, mut qp, mut cq) = with_cq(|side| side.create_cq(2, 64));
+    let uar = b.sides[0].uar;
+    // The driver has forgotten to write the record: no event.
+    let word = arm_word(&cq, 0, false);
+    b.sides[0].ring_cq(uar, word, cq.cqn);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 0);
+    assert_eq!(b.sides[0].hca.io.counters.mmio.arm_mismatches, 1);
+    // The record alone does nothing either; both together do.
+    b.sides[0].write(cq.record + 4, &word.to_be_bytes());
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 0);
+    b.sides[0].ring_cq(uar, word, cq.cqn);
+    assert_eq!(events(&mut b), 1);
+    assert_eq!(b.sides[0].hca.io.counters.mmio.arm_mismatches, 1);
+    // The index in the arm word does not make room: the consumer index of the record does.
+    for sn in 1..3 {
+        cq.ci += 1;
+        b.sides[0].arm(&cq, sn, false);
+        nop(&mut b, &mut qp);
+    }
+    assert_eq!(b.sides[0].next_async(), None);
+    b.sides[0].arm(&cq, 3, false);
+    nop(&mut b, &mut qp);
+    assert_eq!(b.sides[0].next_async(), Some((4, cq.cqn)), "overrun");
+}
+
+#[test]
+fn doorbells_through_another_page_are_ignored() {
+    let (mut b, mut qp, cq) = with_cq(|side| side.create_cq(4, 64));
+    let other = b.sides[0].alloc_object(0x802);
+    let word = arm_word(&cq, 0, false);
+    b.sides[0].write(cq.record + 4, &word.to_be_bytes());
+    b.sides[0].ring_cq(other, word, cq.cqn);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 0);
+    let (_, head) = b.sides[0].place(&mut qp, Opcode::NOP, SIGNALED, 0, &[]);
+    let wqes = b.sides[0].hca.io.counters.wqes;
+    for (page, done) in [(other, 0), (b.sides[0].uar, 1)] {
+        let now = b.now;
+        let at = u64::from(page) * 4096 + 0x800;
+        b.sides[0].hca.mmio_write(now, at, &head);
+        b.pass(2_000_000);
+        assert_eq!(b.sides[0].hca.io.counters.wqes - wqes, done);
+    }
+    assert_eq!(b.sides[0].hca.io.counters.mmio.foreign_uar, 2);
+    // RES_BUSY while a queue is rung through it.
+    let uar = b.sides[0].uar;
+    assert_eq!(b.sides[0].simple(0x803, uar), Err(6));
+    assert!(b.sides[0].simple(0x803, other).is_ok());
+}
+
+#[test]
+fn a_page_is_busy_as_long_as_a_queue_pair_uses_it() {
+    let mut b = Bench::new();
+    let side = &mut b.sides[0];
+    let (send, receive) = (side.create_cq(2, 64), side.create_cq(2, 64));
+    let first = side.uar;
+    side.uar = side.alloc_object(0x802);
+    let qp = side.create_qp(QpSpec::default(), &send, &receive);
+    assert_eq!(side.simple(0x803, side.uar), Err(6));
+    side.simple(0x501, qp.qpn).expect("DESTROY_QP");
+    side.simple(0x803, side.uar).expect("DEALLOC_UAR");
+    side.uar = first;
+}
+
+#[test]
 fn solicited_events_wait_for_solicited_completions() {
     let (mut b, mut qp, mut cq) = with_cq(|side| side.create_cq(4, 64));
     b.sides[0].arm(&cq, 0, true);

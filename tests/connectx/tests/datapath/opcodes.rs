@@ -107,7 +107,7 @@ fn atomics_return_the_old_value_and_change_the_new() {
         ),
         (
             Opcode::ATOMIC_MASKED_FA,
-            masked(0x0101, 0, 0x8080, 0),
+            plain(0x0101, 0x8080),
             0xff06,
             0x0007,
         ),
