@@ -63,6 +63,11 @@ pub const LOG_BF_REG_SIZE: u32 = 9;
 /// log2 of BAR0's size in MiB.
 pub const LOG_UAR_MIB: u32 = 5;
 
+/// Completions in one compressed block.
+pub const CQE_COMPRESSION_MAX: u32 = 64;
+/// Nanoseconds after the first completion until a compressed block is written.
+pub const CQE_COMPRESSION_TIMEOUT: u64 = 16_000;
+
 type Row = (Field, u64);
 
 macro_rules! table {
@@ -120,6 +125,9 @@ const GENERAL: &[Row] = table!(mlx5_ifc_cmd_hca_cap_bits:
     // Completions.
     cqe_version = 1,
     cq_moderation = 1,
+    cqe_compression = 1,
+    cqe_compression_max_num = CQE_COMPRESSION_MAX,
+    cqe_compression_timeout = CQE_COMPRESSION_TIMEOUT / 1000,
     cq_oi = 1,
     cq_resize = 1,
     // Port: one, Ethernet.

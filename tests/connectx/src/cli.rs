@@ -15,9 +15,13 @@ usage: connectx --function KIND,socket=PATH[,mac=MAC] ... [options]
 
 Serves the functions of a software ConnectX, each on a vfio-user socket of its own.
 
-  --function KIND,...   a function: pf or vf; socket=PATH, mac=XX:XX:XX:XX:XX:XX
+  --function KIND,...   a function: pf or vf; socket=PATH, mac=XX:XX:XX:XX:XX:XX, and how
+                        it is set up on its bus: aspm=off|l0s|l1|both, mrrs=BYTES,
+                        mps=BYTES, rcb=64|128, width=LANES, speed=2.5|5|8|16,
+                        msix=VECTORS, msix-table=OFFSET
   --control PATH        socket for questions: one JSON object per line
   --counters FILE       write all counters as JSON at exit
+  --script FILE         requests as for the control socket, executed at the start
   --log FILE            log to a file instead of standard error
   --verbose             log every command
   --scramble-reserved[=SEED]
@@ -44,6 +48,8 @@ pub struct Args {
     pub control: Option<PathBuf>,
     /// File for the counters at exit.
     pub counters: Option<PathBuf>,
+    /// Requests to execute at the start.
+    pub script: Option<PathBuf>,
     /// Log file.
     pub log: Option<PathBuf>,
     /// Log every command.
@@ -78,6 +84,7 @@ fn function(index: u16, text: &str) -> Result<FunctionArgs, String> {
             Some(("mac", text)) => {
                 config.mac = mac(text).ok_or(format!("{text} is no unicast MAC address"))?;
             }
+            Some((name, value)) if config.pci.set(name, value).is_some() => {}
             _ => return Err(format!("--function {text}: unknown setting {part}")),
         }
     }
@@ -111,6 +118,7 @@ impl Args {
                 }
                 Long("control") => parsed.control = Some(parser.value().map_err(text)?.into()),
                 Long("counters") => parsed.counters = Some(parser.value().map_err(text)?.into()),
+                Long("script") => parsed.script = Some(parser.value().map_err(text)?.into()),
                 Long("log") => parsed.log = Some(parser.value().map_err(text)?.into()),
                 Long("verbose") => parsed.verbose = true,
                 Long("canary-pages") => canary = true,
@@ -143,7 +151,7 @@ mod tests {
     fn functions_are_numbered_in_order() {
         let args = Args::parse([
             "--function",
-            "pf,socket=/tmp/a,mac=02:00:00:00:00:0a",
+            "pf,socket=/tmp/a,mac=02:00:00:00:00:0a,msix=8",
             "--function=vf,socket=/tmp/b",
             "--scramble-reserved=7",
             "--canary-pages",
@@ -157,6 +165,7 @@ mod tests {
             ("pf0".into(), "vf1".into())
         );
         assert_eq!(a.config.mac, [2, 0, 0, 0, 0, 0xa]);
+        assert_eq!((a.config.pci.vectors, b.config.pci.vectors), (8, 64));
         assert_eq!((a.config.scramble, b.config.scramble), (Some(7), Some(8)));
         assert!(a.config.pages.canary);
         assert_ne!(a.config.mac, b.config.mac);
@@ -175,6 +184,10 @@ mod tests {
             (
                 vec!["--function", "pf,socket=x,color=red"],
                 "unknown setting color=red",
+            ),
+            (
+                vec!["--function", "pf,socket=x,mrrs=100"],
+                "unknown setting mrrs=100",
             ),
             (vec!["--frobnicate"], "--frobnicate"),
         ] {

@@ -2,6 +2,7 @@
 
 //! What a function is: given on the command line, unchanged by a reset.
 
+use crate::pci::Settings;
 use crate::wire::Mac;
 
 /// Whether the driver of a function takes it for a physical or a virtual function.
@@ -36,6 +37,8 @@ pub struct FunctionConfig {
     pub scramble: Option<u64>,
     /// Pages of 4 KiB that the firmware asks for at boot and at initialization.
     pub pages: PageRequest,
+    /// How the function is set up on its bus.
+    pub pci: Settings,
 }
 
 /// Pages the firmware asks for.
@@ -69,6 +72,7 @@ impl FunctionConfig {
             mac: [0x02, 0xc9, 0x00, 0x00, hi, lo.wrapping_add(1)],
             scramble: None,
             pages: PageRequest::default(),
+            pci: Settings::default(),
         }
     }
 

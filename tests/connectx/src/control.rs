@@ -12,6 +12,10 @@
 //! | `{"cmd":"events","function":"pf0","queue":256,"limit":100}` | `events`: the latest events as text lines, oldest first; function, queue and limit may be left out |
 //! | `{"cmd":"reset-counters"}` | counters of all functions start from zero |
 //! | `{"cmd":"reset-events"}` | event logs of all functions are emptied |
+//! | `{"cmd":"fault","function":"pf0","rule":{...}}` | adds a [`Rule`] |
+//! | `{"cmd":"faults"}` | `functions`: per function its rules, with the occasions `seen` and the `hits` |
+//! | `{"cmd":"clear-faults"}` | takes all rules of all functions away |
+//! | `{"cmd":"inject","function":"pf0","what":{...}}` | an [`Injection`] |
 
 use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -23,6 +27,7 @@ use serde_json::{json, Value};
 
 use crate::counters;
 use crate::fabric::Fabric;
+use crate::faults::{self, Injection, Rule};
 use crate::hca::Hca;
 
 /// Longest request in bytes.
@@ -38,6 +43,16 @@ enum Request {
     Objects {},
     ResetCounters {},
     ResetEvents {},
+    Faults {},
+    ClearFaults {},
+    Fault {
+        function: String,
+        rule: Rule,
+    },
+    Inject {
+        function: String,
+        what: Injection,
+    },
     Events {
         function: Option<String>,
         queue: Option<u32>,
@@ -90,6 +105,47 @@ pub fn dump(fabric: &Fabric) -> Value {
     })
 }
 
+/// Does something to a function by name, at its time now, and lets it go on from there.
+fn on_function(
+    fabric: &Fabric,
+    name: &str,
+    f: impl FnOnce(u64, &mut Hca) -> std::result::Result<(), &'static str>,
+) -> Value {
+    let Some(function) = fabric.functions().iter().find(|f| f.name == name) else {
+        return json!({"ok": false, "error": "no such function"});
+    };
+    let mut hca = function.hca();
+    let done = f(function.now(), &mut hca);
+    let (vectors, gids) = hca.take_signals();
+    drop(hca);
+    fabric.set_gids(function, gids);
+    function.fire(vectors);
+    function.kick();
+    match done {
+        Ok(()) => json!({"ok": true}),
+        Err(error) => json!({"ok": false, "error": error}),
+    }
+}
+
+/// Executes the requests of a file, one a line; empty lines and those that start with `#` are skipped.
+///
+/// # Errors
+///
+/// When the file cannot be read, or a request fails.
+pub fn script(fabric: &Fabric, path: &Path) -> std::result::Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let value = answer(fabric, line);
+        if value["ok"] != true {
+            return Err(format!("line {}: {}", number + 1, value["error"]));
+        }
+    }
+    Ok(())
+}
+
 /// Answers one request.
 pub fn answer(fabric: &Fabric, line: &str) -> Value {
     let request = match serde_json::from_str(line) {
@@ -109,6 +165,23 @@ pub fn answer(fabric: &Fabric, line: &str) -> Value {
             }
             json!({"ok": true})
         }
+        Request::Faults {} => {
+            let rules = |hca: &Hca| json!(hca.io.faults.rules());
+            json!({"ok": true, "functions": per_function(fabric, rules)})
+        }
+        Request::ClearFaults {} => {
+            for function in fabric.functions() {
+                function.hca().io.faults.clear();
+            }
+            json!({"ok": true})
+        }
+        Request::Fault { function, rule } => {
+            on_function(fabric, &function, |_, hca| hca.io.faults.add(rule))
+        }
+        Request::Inject { function, what } => on_function(fabric, &function, |now, hca| {
+            hca.io.now = now;
+            faults::inject(hca, what)
+        }),
         Request::ResetEvents {} => {
             for function in fabric.functions() {
                 function.hca().io.events.clear();
@@ -242,5 +315,44 @@ mod tests {
         let events = &answer(&fabric, line)["events"];
         assert_eq!(events[1], "[0.000000] QP9 : Doorbell Write 4");
         assert_eq!(events.as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn faults_are_asked_for_by_function() {
+        let fabric = fabric();
+        let ask = |text: &str| answer(&fabric, text);
+        let rule = r#"{"cmd":"fault","function":"vf1","rule":{"fault":{"kind":"cqe-drop"},"queue":3,"count":2}}"#;
+        assert_eq!(ask(rule)["ok"], true);
+        let rules = &ask(r#"{"cmd":"faults"}"#)["functions"];
+        assert_eq!(rules["pf0"], json!([]));
+        assert_eq!(rules["vf1"][0]["fault"]["kind"], "cqe-drop");
+        assert_eq!(rules["vf1"][0]["hits"], 0);
+        assert_eq!(ask(r#"{"cmd":"clear-faults"}"#)["ok"], true);
+        assert_eq!(ask(r#"{"cmd":"faults"}"#)["functions"]["vf1"], json!([]));
+        let down = r#"{"cmd":"inject","function":"pf0","what":{"kind":"port","up":false}}"#;
+        assert_eq!(ask(down)["ok"], true);
+        assert!(!fabric.functions()[0].hca().port.link_up());
+        for wrong in [
+            r#"{"cmd":"inject","function":"pf7","what":{"kind":"reset"}}"#,
+            r#"{"cmd":"inject","function":"pf0","what":{"kind":"fatal","syndrome":0}}"#,
+            r#"{"cmd":"inject","function":"pf0","what":{"kind":"cqe","cqn":1}}"#,
+            r#"{"cmd":"fault","function":"pf0","rule":{"fault":{"kind":"cqe-drop"},"sometimes":1}}"#,
+        ] {
+            assert_eq!(ask(wrong)["ok"], false, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_script_stops_at_its_first_mistake() {
+        let fabric = fabric();
+        let path = std::env::temp_dir().join(format!("connectx-script-{}", std::process::id()));
+        let good = r#"{"cmd":"fault","function":"pf0","rule":{"fault":{"kind":"cqe-drop"}}}"#;
+        std::fs::write(&path, format!("# drops one\n\n{good}\n")).unwrap();
+        script(&fabric, &path).unwrap();
+        std::fs::write(&path, format!("{good}\nnonsense\n{good}\n")).unwrap();
+        let error = script(&fabric, &path).unwrap_err();
+        assert!(error.starts_with("line 2: "), "{error}");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(fabric.functions()[0].hca().io.faults.rules().len(), 2);
     }
 }

@@ -50,8 +50,10 @@ pub struct Counters {
     pub interrupts: u64,
     /// Event queue entries written.
     pub eqes: u64,
-    /// Completion queue entries written.
+    /// Completions written.
     pub cqes: u64,
+    /// Compressed blocks among them, of two completions and more each.
+    pub cqe_blocks: u64,
     /// WQEs executed on send queues of QPs.
     pub wqes: u64,
     /// Send queue WQEs that were not fetched from memory but taken from a BlueFlame register.

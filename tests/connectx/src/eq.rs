@@ -157,6 +157,14 @@ impl Eq {
         self.producer.wrapping_sub(self.consumer) & 0xff_ffff
     }
 
+    /// Address of the entry at a producer index.
+    fn place(&self, index: u32) -> Option<u64> {
+        let offset = (index & ((1 << self.log_size) - 1)) as usize * EQE_SIZE;
+        let within = (offset & ((1 << self.page_shift) - 1)) as u64;
+        let page = self.config.pages.get(offset >> self.page_shift)?;
+        page.checked_add(within)
+    }
+
     fn post(&mut self, io: &mut Io, event_type: u8, encode: impl FnOnce(&mut [u8; EQE_SIZE])) {
         if self.failed {
             return;
@@ -171,13 +179,10 @@ impl Eq {
         encode(&mut eqe);
         // First pass 0, second pass 1: the driver compares with the pass it is in.
         eqe[EQE_SIZE - 1] = ((self.producer >> self.log_size) & 1) as u8;
-        let offset = (self.producer & ((1 << self.log_size) - 1)) as usize * EQE_SIZE;
-        let page = self.config.pages.get(offset >> self.page_shift);
-        let within = (offset & ((1 << self.page_shift) - 1)) as u64;
-        let addr = page.and_then(|page| page.checked_add(within));
+        let addr = self.place(self.producer);
         let written = addr.map(|addr| io.memory.write_entry(Kind::Eqe, addr, &eqe));
         if !matches!(written, Some(Ok(()))) {
-            log::error!("EQ buffer cannot be written at offset {offset:#x}");
+            log::error!("EQ buffer cannot be written at {addr:x?}");
             self.failed = true;
             return;
         }
@@ -186,6 +191,23 @@ impl Eq {
         if self.armed {
             self.armed = false;
             io.interrupt(self.vector);
+        }
+    }
+
+    /// Writes an entry that no event is behind; one with the owner bit of the round before is not there yet.
+    pub fn forge(&mut self, io: &mut Io, event_type: u8, data: &[u8; 28], wrong_owner: bool) {
+        let before = self.producer;
+        self.post(io, event_type, |eqe| {
+            eqe[DATA..DATA + 28].copy_from_slice(data);
+        });
+        if !wrong_owner || self.producer == before {
+            return;
+        }
+        self.producer = before;
+        let owner = ((before >> self.log_size) & 1) as u8 ^ 1;
+        if let Some(last) = self.place(before).and_then(|addr| addr.checked_add(63)) {
+            // The rest of the entry was written just now, so its last byte can be, too.
+            let _ = io.memory.write_entry(Kind::Eqe, last, &[owner]);
         }
     }
 

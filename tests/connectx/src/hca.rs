@@ -136,6 +136,8 @@ pub struct Hca {
     pub(crate) held: HeldDoorbells,
     /// Objects that were alive at teardowns, summed up.
     leaked: BTreeMap<&'static str, usize>,
+    /// The card is not in its slot any more.
+    removed: bool,
 }
 
 impl Hca {
@@ -165,6 +167,7 @@ impl Hca {
             net: Net::default(),
             held: HeldDoorbells::default(),
             leaked: BTreeMap::new(),
+            removed: false,
             config,
         }
     }
@@ -187,6 +190,21 @@ impl Hca {
         self.pages.reset();
         self.port = new.port;
         self.vport = new.vport;
+    }
+
+    /// The card is pulled out of its slot.
+    pub fn remove(&mut self) {
+        self.removed = true;
+    }
+
+    /// The card is in its slot again, with power.
+    pub fn plug_in(&mut self) {
+        self.removed = false;
+    }
+
+    /// Whether the card is pulled out.
+    pub fn is_removed(&self) -> bool {
+        self.removed
     }
 
     /// Forgets all objects, whoever uses them.
@@ -244,6 +262,10 @@ impl Hca {
     pub fn mmio_read(&mut self, now: u64, offset: u64, buf: &mut [u8]) {
         self.io.now = now;
         self.io.counters.mmio.reads += 1;
+        if self.removed {
+            buf.fill(0xff);
+            return;
+        }
         match offset {
             0..iseg::SIZE => self.iseg.read(offset, buf, now),
             _ => buf.fill(0),
@@ -254,6 +276,9 @@ impl Hca {
     pub fn mmio_write(&mut self, now: u64, offset: u64, data: &[u8]) {
         self.io.now = now;
         self.io.counters.mmio.writes += 1;
+        if self.removed {
+            return;
+        }
         match offset {
             0..iseg::SIZE => match <[u8; 4]>::try_from(data) {
                 Ok(word) => {
@@ -272,7 +297,7 @@ impl Hca {
     pub fn receive(&mut self, now: u64, frame: &[u8]) {
         self.io.now = now;
         self.io.counters.frames_received += 1;
-        if self.state != State::Initialized || !self.port.link_up() {
+        if self.removed || self.state != State::Initialized || !self.port.link_up() {
             self.io.counters.frames_dropped += 1;
         } else if crate::wire::net::parse(frame).is_some() {
             qp::receive(self, frame);
@@ -290,6 +315,10 @@ impl Hca {
     /// Makes progress, about `budget` steps; true if more could be done at once.
     pub fn run(&mut self, now: u64, budget: u32) -> bool {
         self.io.now = now;
+        if self.removed {
+            return false;
+        }
+        self.io.run();
         uar::run(self);
         cq::run(self);
         let more = qp::run(self, budget);
@@ -298,7 +327,11 @@ impl Hca {
 
     /// When [`run`](Self::run) must be called next even if nothing happens until then.
     pub fn next_deadline(&self) -> Option<u64> {
+        if self.removed {
+            return None;
+        }
         let deadlines = [
+            self.io.late.next_deadline(),
             cq::next_deadline(self),
             qp::next_deadline(self),
             self.held.next_deadline(),

@@ -6,6 +6,7 @@
 use crate::counters::Counters;
 use crate::dma::GuestMemory;
 use crate::events::{Event, EventLog};
+use crate::faults::{Faults, LateFrames, Transit};
 use crate::wire::{Gid, Mac};
 
 /// A frame on the wire: everything from the destination address on, without FCS.
@@ -46,6 +47,10 @@ pub struct Io {
     pub now: u64,
     /// Source of random bytes for reserved fields; `None` leaves them zero.
     pub scramble: Option<Scramble>,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+    /// Frames that a fault has delayed.
+    pub(crate) late: LateFrames,
     /// What waits for delivery.
     pub(crate) output: Output,
 }
@@ -59,6 +64,8 @@ impl Io {
             events: EventLog::default(),
             now: 0,
             scramble: scramble.map(Scramble::new),
+            faults: Faults::default(),
+            late: LateFrames::default(),
             output: Output::default(),
         }
     }
@@ -74,7 +81,22 @@ impl Io {
     /// Sends a frame to the wire.
     pub fn send(&mut self, frame: Frame) {
         self.counters.frames_sent += 1;
-        self.output.frames.push(frame);
+        match self.faults.frame(&frame) {
+            None => self.output.frames.push(frame),
+            Some(Transit::Lost) => {}
+            Some(Transit::Doubled) => self.output.frames.extend([frame.clone(), frame]),
+            Some(Transit::Late { frames }) => {
+                self.late.hold(frame, frames, self.now);
+                return;
+            }
+        }
+        self.output.frames.extend(self.late.overtaken());
+    }
+
+    /// Delayed frames arrive.
+    pub(crate) fn run(&mut self) {
+        let due = self.late.due(self.now);
+        self.output.frames.extend(due);
     }
 
     /// Logs an event of a queue.

@@ -22,18 +22,32 @@ const CMDIF_REV_FW_SUB: u32 = (5 << 16) | 1000;
 /// `health_buffer.fw_ver`; all ones would mean a dead device.
 const HEALTH_FW_VER: u32 = 0x1600_23e8;
 const HEALTH_HW_ID: u32 = 0x212;
+/// `health_buffer.rfr_severity`: request for reset; a severity is given, and it is "critical".
+const FATAL: u32 = (1 << 7) | (1 << 3) | 2;
 
 /// State behind the segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitSegment {
     addr_h: u32,
     addr_l: u32,
+    /// The firmware has died: health syndrome, and when.
+    dead: Option<(u8, u64)>,
 }
 
 impl InitSegment {
     /// Address of the command queue as the driver wrote it.
     pub fn command_queue(&self) -> u64 {
         (u64::from(self.addr_h) << 32) | u64::from(self.addr_l & !0xfff)
+    }
+
+    /// The firmware dies of a health syndrome at the time `now`.
+    pub fn die(&mut self, syndrome: u8, now: u64) {
+        self.dead = Some((syndrome, now));
+    }
+
+    /// Whether the firmware has died.
+    pub fn is_dead(&self) -> bool {
+        self.dead.is_some()
     }
 
     /// The register at `offset`, a multiple of 4. `now` is in nanoseconds.
@@ -50,8 +64,13 @@ impl InitSegment {
             // The free running clock runs at device_frequency_khz = 1 GHz.
             0x1000 => (now >> 32) as u32,
             0x1004 => now as u32,
+            0x238 if self.is_dead() => FATAL << 24,
+            0x23c => u32::from(self.dead.map_or(0, |(syndrome, _)| syndrome)) << 16,
             // health_counter: a standstill over three polls means a dead device.
-            0x1010 => (now / 100_000_000) as u32 & 0xff_ffff,
+            0x1010 => {
+                let now = self.dead.map_or(now, |(_, since)| since);
+                (now / 100_000_000) as u32 & 0xff_ffff
+            }
             // initializing, health syndromes and time-outs among others: nothing to tell.
             _ => 0,
         }
@@ -92,6 +111,22 @@ mod tests {
         iseg.read(0x14, &mut buf, 0);
         assert_eq!(u32::from_be_bytes(buf), 0x1234_5056);
         assert_eq!(iseg.write(0x18, 0x8000_0001), Some(0x8000_0001));
+    }
+
+    #[test]
+    fn a_dead_firmware_says_so_and_stands_still() {
+        let mut iseg = InitSegment::default();
+        let read = |iseg: &InitSegment, offset, now| {
+            let mut word = [0; 4];
+            iseg.read(offset, &mut word, now);
+            u32::from_be_bytes(word)
+        };
+        assert_ne!(read(&iseg, 0x1010, 1 << 30), read(&iseg, 0x1010, 1 << 40));
+        assert_eq!(read(&iseg, 0x238, 0) | read(&iseg, 0x23c, 0), 0);
+        iseg.die(1, 1 << 30);
+        assert_eq!(read(&iseg, 0x1010, 1 << 30), read(&iseg, 0x1010, 1 << 40));
+        assert_eq!(read(&iseg, 0x238, 0) >> 31, 1, "request for reset");
+        assert_eq!(read(&iseg, 0x23c, 0), 0x0001_0000);
     }
 
     #[test]

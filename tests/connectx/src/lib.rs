@@ -25,6 +25,7 @@ pub mod driver;
 pub mod eq;
 pub mod events;
 pub mod fabric;
+pub mod faults;
 pub mod function;
 pub mod fuzz;
 pub mod hca;
@@ -61,6 +62,7 @@ pub mod wqe;
 pub mod cqfmt {
     use super::be;
 
+    pub mod compressed;
     pub mod cqe;
     pub mod syndrome;
 }

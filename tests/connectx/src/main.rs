@@ -78,7 +78,7 @@ fn run(args: &Args) -> Result<(), String> {
     for (args, function) in args.functions.iter().zip(fabric.functions()) {
         let device = Device::new(
             &args.socket,
-            args.config.kind,
+            &args.config,
             Arc::clone(function),
             Arc::clone(&fabric),
         );
@@ -92,6 +92,10 @@ fn run(args: &Args) -> Result<(), String> {
     if let Some(path) = &args.control {
         let started = control::start(path, Arc::clone(&fabric));
         started.map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    if let Some(path) = &args.script {
+        let done = control::script(&fabric, path);
+        done.map_err(|e| format!("{}: {e}", path.display()))?;
     }
     println!("connectx: ready");
 

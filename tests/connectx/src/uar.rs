@@ -236,6 +236,10 @@ fn ring(hca: &mut Hca, page: u32, doorbell: Doorbell) {
                 doorbell.qpn
             );
         }
+        Some(_) if hca.io.faults.loses_doorbell(doorbell.qpn) => {
+            let index = doorbell.wqe_index.into();
+            hca.io.event(doorbell.qpn, "Doorbell Lost", index);
+        }
         Some(_) if qp.is_some() => qp::doorbell(hca, doorbell),
         Some(_) => net::doorbell(hca, doorbell),
     }

@@ -20,23 +20,24 @@ use vfio_bindings::bindings::vfio::{
 };
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, ServerRegion};
 
-use crate::config::Kind;
+use crate::config::{FunctionConfig, Kind};
 use crate::fabric::Fabric;
 use crate::function::Function;
-use crate::pci::{ConfigSpace, BAR0_SIZE, CONFIG_SIZE, MSIX_VECTORS};
+use crate::pci::{ConfigSpace, Settings, BAR0_SIZE, CONFIG_SIZE};
 
 /// What a VMM sees of a function.
 struct Backend {
     function: Arc<Function>,
     fabric: Arc<Fabric>,
     kind: Kind,
+    settings: Settings,
     config: ConfigSpace,
 }
 
 impl Backend {
     /// Takes the function back to its power-on state.
     fn reset_function(&mut self) {
-        self.config = ConfigSpace::new(self.kind);
+        self.config = ConfigSpace::new(self.kind, &self.settings);
         self.function.forget_interrupts();
         let mut hca = self.function.hca();
         hca.reset();
@@ -49,7 +50,20 @@ impl Backend {
     fn disconnected(&mut self) {
         self.function.clear_interrupts();
         self.reset_function();
-        self.function.hca().io.memory.unmap_all();
+        let mut hca = self.function.hca();
+        hca.io.memory.unmap_all();
+        hca.plug_in();
+    }
+
+    fn write_config(&mut self, offset: u64, data: &[u8]) {
+        if self.function.hca().is_removed() {
+            return;
+        }
+        self.config.write(offset, data);
+        if self.config.wants_reset() {
+            log::info!("{}: function-level reset", self.function.name);
+            self.reset_function();
+        }
     }
 
     fn write_bar(&mut self, offset: u64, data: &[u8]) {
@@ -70,6 +84,7 @@ impl ServerBackend for Backend {
                 let mut hca = self.function.hca();
                 hca.mmio_read(self.function.now(), offset, data);
             }
+            VFIO_PCI_CONFIG_REGION_INDEX if self.function.hca().is_removed() => data.fill(0xff),
             VFIO_PCI_CONFIG_REGION_INDEX => self.config.read(offset, data),
             _ => data.fill(0xff),
         }
@@ -79,7 +94,7 @@ impl ServerBackend for Backend {
     fn region_write(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<()> {
         match region {
             VFIO_PCI_BAR0_REGION_INDEX => self.write_bar(offset, data),
-            VFIO_PCI_CONFIG_REGION_INDEX => self.config.write(offset, data),
+            VFIO_PCI_CONFIG_REGION_INDEX => self.write_config(offset, data),
             _ => {}
         }
         Ok(())
@@ -139,7 +154,7 @@ impl ServerBackend for Backend {
         }
         let end = start
             .checked_add(count)
-            .filter(|end| *end <= MSIX_VECTORS.into());
+            .filter(|end| *end <= self.settings.vectors.into());
         if end.is_none() {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
@@ -185,13 +200,13 @@ fn regions() -> Vec<ServerRegion> {
 }
 
 /// Interrupts of the device: MSI-X.
-fn irqs() -> Vec<IrqInfo> {
+fn irqs(settings: &Settings) -> Vec<IrqInfo> {
     let irq = |index| {
         let msix = index == VFIO_PCI_MSIX_IRQ_INDEX;
         IrqInfo {
             index,
             flags: if msix { VFIO_IRQ_INFO_EVENTFD } else { 0 },
-            count: if msix { MSIX_VECTORS.into() } else { 0 },
+            count: if msix { settings.vectors.into() } else { 0 },
         }
     };
     (0..VFIO_PCI_NUM_IRQS).map(irq).collect()
@@ -230,17 +245,18 @@ impl Device {
     /// When the socket cannot be created.
     pub fn new(
         path: &Path,
-        kind: Kind,
+        config: &FunctionConfig,
         function: Arc<Function>,
         fabric: Arc<Fabric>,
     ) -> Result<Self> {
         remove_stale_socket(path)?;
-        let server = Server::new(path, true, irqs(), regions()).map_err(Error::other)?;
+        let server = Server::new(path, true, irqs(&config.pci), regions()).map_err(Error::other)?;
         let backend = Backend {
             function,
             fabric,
-            kind,
-            config: ConfigSpace::new(kind),
+            kind: config.kind,
+            settings: config.pci,
+            config: ConfigSpace::new(config.kind, &config.pci),
         };
         Ok(Self { server, backend })
     }

@@ -39,6 +39,13 @@ impl Port {
         self.admin_up && self.cable
     }
 
+    /// Plugs a cable in, or pulls it out; true if the link went up or down.
+    pub fn plug(&mut self, cable: bool) -> bool {
+        let before = self.link_up();
+        self.cable = cable;
+        self.link_up() != before
+    }
+
     /// Takes what the driver asks for; true if the link went up or down. The state of the
     /// physical port is not a virtual function's to change.
     pub fn set_admin(&mut self, kind: Kind, up: bool) -> bool {

@@ -30,7 +30,8 @@ class ConnectX:
         self.control = sockets / "control"
         command = [str(BINARY)]
         for kind, socket in zip(shape.functions, self.sockets):
-            command += ["--function", f"{kind},socket={socket}"]
+            # In a header, a comma stands between functions.
+            command += ["--function", f"{kind.replace(':', ',')},socket={socket}"]
         command += ["--control", str(self.control)]
         command += ["--log", str(logs / "connectx.log")]
         command += ["--counters", str(logs / "connectx-counters.json")]

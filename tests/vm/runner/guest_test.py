@@ -4,7 +4,7 @@
 The header is the run of comment lines at the top of the script. Lines of the form
 ``# key: value`` declare what the test needs:
 
-    functions     ConnectX functions, for instance ``pf,vf``; none by default
+    functions     ConnectX functions, for instance ``pf,vf`` or ``pf:mrrs=128,vf``; none by default
     cpus          number of CPUs, 2 by default
     memory        guest memory in MiB, 2048 by default
     timeout       seconds, 60 by default

@@ -5,7 +5,7 @@
 use super::{bad_param, op_mod, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::buffer::QueueBuffer;
 use crate::caps::LOG_MAX_CQ_SIZE;
-use crate::cq::{Cq, CqConfig, Moderation};
+use crate::cq::{self, Cq, CqConfig, MiniFormat, Moderation};
 use crate::hca::Hca;
 use crate::ifc;
 use crate::{field, size};
@@ -83,6 +83,25 @@ fn moderation(context: &[u8]) -> Moderation {
     )
 }
 
+/// Format of compressed completions, if they are asked for.
+fn compression(context: &[u8]) -> CmdResult<Option<MiniFormat>> {
+    let get = |field| ifc::get(context, field);
+    if get(field!(mlx5_ifc_cqc_bits, cqe_comp_en)) == 0 {
+        return Ok(None);
+    }
+    if get(field!(mlx5_ifc_cqc_bits, cqe_compression_layout)) != 0 {
+        return bad_param("only the basic layout of compressed CQEs");
+    }
+    if get(field!(mlx5_ifc_cqc_bits, cqe_sz)) != 0 {
+        return bad_param("only CQEs of 64 bytes are compressed");
+    }
+    let format = get(field!(mlx5_ifc_cqc_bits, mini_cqe_res_format));
+    match MiniFormat::from_bits(format) {
+        Some(format) => Ok(Some(format)),
+        None => bad_param("unknown format of compressed CQEs"),
+    }
+}
+
 fn create_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let context: [u8; CONTEXT_LEN] = input.copy(field!(mlx5_ifc_create_cq_in_bits, cq_context));
     let pages = input.tail(field!(mlx5_ifc_create_cq_in_bits, pas));
@@ -90,6 +109,7 @@ fn create_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     if ifc::flag(&context, field!(mlx5_ifc_cqc_bits, cc)) {
         return bad_param("collapsed CQs are not supported");
     }
+    let compression = compression(&context)?;
     let eqn = ifc::get(&context, field!(mlx5_ifc_cqc_bits, c_eqn_or_apu_element));
     let uar = ifc::get(&context, field!(mlx5_ifc_cqc_bits, uar_page));
     hca.eqs.table.find(eqn)?;
@@ -105,6 +125,7 @@ fn create_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
         record: ifc::get64(&context, field!(mlx5_ifc_cqc_bits, dbr_addr)),
         ignore_overrun: ifc::flag(&context, field!(mlx5_ifc_cqc_bits, oi)),
         moderation: moderation(&context),
+        compression,
     }))?;
     hca.eqs.table.hold(eqn)?;
     hca.uars.hold(uar)?;
@@ -186,6 +207,8 @@ fn modify_cq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     config.ignore_overrun = ifc::flag(&context, field!(mlx5_ifc_cqc_bits, oi));
     config.moderation = moderation(&context);
     config.context = context;
+    // What waited by the old values may be due by the new ones.
+    cq::settle(hca, cqn);
     Ok(())
 }
 

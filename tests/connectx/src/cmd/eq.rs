@@ -45,7 +45,8 @@ fn create_eq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     if pages.iter().any(|page| page % 4096 != 0) {
         return bad_param("page of an EQ is not aligned");
     }
-    if ifc::get(&context, field!(mlx5_ifc_eqc_bits, intr)) >= u32::from(crate::pci::MSIX_VECTORS) {
+    let vectors = hca.config.pci.vectors;
+    if ifc::get(&context, field!(mlx5_ifc_eqc_bits, intr)) >= u32::from(vectors) {
         return Err(CmdError::new(Status::BadIndex, "no such interrupt vector"));
     }
     let uar = ifc::get(&context, field!(mlx5_ifc_eqc_bits, uar_page));

@@ -98,6 +98,7 @@ pub fn execute(hca: &mut Hca, input: &[u8], out_len: usize) -> Vec<u8> {
     let opcode = input.get(field!(mlx5_ifc_query_hca_cap_in_bits, opcode)) as u16;
     let mut out = OutputBox::new(out_len);
     let mut name = "?";
+    let mut fault = None;
     let result = find(opcode).and_then(|command| {
         name = command.name;
         if input.0.len() < command.min_in {
@@ -108,6 +109,10 @@ pub fn execute(hca: &mut Hca, input: &[u8], out_len: usize) -> Vec<u8> {
         }
         if hca.state < needed_state(opcode) {
             return Err(CmdError::new(Status::BadSysState, "function is not up"));
+        }
+        if let Some((error, number)) = hca.io.faults.command_failure(opcode) {
+            fault = Some(number);
+            return Err(error);
         }
         (command.handler)(hca, input, &mut out)
     });
@@ -133,7 +138,7 @@ pub fn execute(hca: &mut Hca, input: &[u8], out_len: usize) -> Vec<u8> {
             );
             out.clear();
             out.set(status, error.status as u32);
-            out.set(syndrome, error.syndrome());
+            out.set(syndrome, fault.unwrap_or(error.syndrome()));
         }
     }
     out.finish(hca.io.scramble.as_mut())

@@ -200,8 +200,17 @@ fn create_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
 fn destroy_qp(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let number = input.get(field!(mlx5_ifc_destroy_qp_in_bits, qpn));
     let qp = hca.qps.remove(number)?;
+    drain(hca, &qp.uses);
     release(hca, &qp.uses);
     Ok(())
+}
+
+/// Writes the completions that are still on their way: none of a queue pair comes after it is gone.
+fn drain(hca: &mut Hca, uses: &Uses) {
+    let Hca { cqs, eqs, io, .. } = hca;
+    for cqn in [uses.send_cq, uses.receive_cq].into_iter().flatten() {
+        cqs.drain(cqn, eqs, io);
+    }
 }
 
 fn modify(
@@ -235,6 +244,9 @@ fn modify(
         qp.enter(&mut env, transition.to, context, attributes);
     }
     qps.schedule(number);
+    if transition.to == State::Reset {
+        drain(hca, &old);
+    }
     out.set(field!(mlx5_ifc_rst2init_qp_out_bits, ece), 0);
     Ok(())
 }

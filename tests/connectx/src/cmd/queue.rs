@@ -205,6 +205,12 @@ fn run_slot(hca: &mut Hca, slot: u32) -> bool {
         );
         return false;
     }
+    let [hi, lo, ..] = entry.input;
+    let opcode = u16::from_be_bytes([hi, lo]);
+    if hca.io.faults.command_times_out(opcode) {
+        log::warn!("{}: command {opcode:#x} in slot {slot} is lost", hca.name());
+        return false;
+    }
     let status = match deliver(hca, addr, &entry) {
         Ok(()) => 0,
         Err(delivery) => {
@@ -228,6 +234,10 @@ fn run_slot(hca: &mut Hca, slot: u32) -> bool {
 
 /// A write of the command doorbell: one bit per slot.
 pub fn doorbell(hca: &mut Hca, vector: u32) {
+    if hca.iseg.is_dead() {
+        log::warn!("{}: commands {vector:#x} for a dead firmware", hca.name());
+        return;
+    }
     for slot in (0..1 << LOG_CMDQ_SIZE).filter(|slot| (vector >> slot) & 1 != 0) {
         // The EQ that a command creates does not hear of that command.
         let announce = hca.eqs.takes_commands();
@@ -244,6 +254,7 @@ mod tests {
     use crate::caps;
     use crate::config::Kind as FunctionKind;
     use crate::driver::{command, Driver, FREE};
+    use crate::faults::{inject, Fault, Injection, Rule};
 
     /// Where the driver keeps its queue.
     const QUEUE: u64 = 0x1000;
@@ -319,6 +330,28 @@ mod tests {
             (Delivery::BadDescriptor as u8) << 1
         );
         assert_eq!(driver.hca.io.counters.commands, 0);
+    }
+
+    #[test]
+    fn a_lost_command_is_never_answered() {
+        let mut driver = Driver::initialized(FunctionKind::Pf);
+        let fault = Fault::CommandTimeout {
+            opcode: Some(0x800),
+        };
+        driver.hca.io.faults.add(Rule::once(fault)).unwrap();
+        let alloc = command(0x800, 0, 16);
+        assert_eq!(driver.execute(&alloc, 16)[0], 0xff);
+        assert_eq!(driver.hca.pds.len(), 0);
+        assert_eq!(driver.execute(&alloc, 16)[0], 0);
+    }
+
+    #[test]
+    fn a_dead_firmware_answers_nothing_until_the_reset() {
+        let mut driver = Driver::initialized(FunctionKind::Pf);
+        inject(&mut driver.hca, Injection::Fatal { syndrome: 1 }).unwrap();
+        assert_eq!(driver.execute(&command(0x800, 0, 16), 16)[0], 0xff);
+        driver.hca.reset();
+        assert!(!driver.hca.iseg.is_dead());
     }
 
     #[test]

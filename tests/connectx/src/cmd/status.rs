@@ -42,6 +42,35 @@ pub enum Status {
     BadOutputLen = 0x51,
 }
 
+impl Status {
+    /// All of them.
+    const ALL: &[Status] = &[
+        Status::Ok,
+        Status::IntErr,
+        Status::BadOp,
+        Status::BadParam,
+        Status::BadSysState,
+        Status::BadRes,
+        Status::ResBusy,
+        Status::NotReady,
+        Status::ExceedLim,
+        Status::BadResState,
+        Status::BadIndex,
+        Status::NoResources,
+        Status::BadQpState,
+        Status::BadPkt,
+        Status::BadSize,
+        Status::BadInputLen,
+        Status::BadOutputLen,
+    ];
+
+    /// The status with a number, if there is one.
+    pub fn from_number(number: u8) -> Option<Self> {
+        let all = Self::ALL.iter();
+        all.copied().find(|status| *status as u8 == number)
+    }
+}
+
 /// A refused command: what its outbox says, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmdError {

@@ -242,7 +242,13 @@ fn fetch(qp: &mut Qp, env: &mut Env<'_>) -> Step {
             env.io.event(qp.number, "WQE Fetch Start", before.into());
             env.io.counters.wqes += 1;
             qp.stats.wqes += 1;
-            let message = message(fetched, qp.number, &qp.attributes);
+            let mut message = message(fetched, qp.number, &qp.attributes);
+            if let Some((syndrome, vendor)) = env.io.faults.send(qp.number) {
+                message.work = Err(LocalFailure {
+                    syndrome: Syndrome(syndrome),
+                    vendor,
+                });
+            }
             qp.requester.messages.push_back(message);
             Step::Progress
         }

@@ -18,6 +18,7 @@ use super::Qp;
 use crate::cqfmt::cqe::{self, Success};
 use crate::cqfmt::syndrome::Syndrome;
 use crate::dma::Kind;
+use crate::faults;
 use crate::mkey::{Fault, Right};
 use crate::wire::{
     psn_add, psn_diff, AckSyndrome, AtomicEth, NakCode, Op, Packet, Request, RequestKind, Reth,
@@ -198,6 +199,9 @@ fn duplicate(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Reque
 fn expected(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Request) {
     qp.responder.asked = false;
     let psn = packet.bth.psn;
+    if let Some(refusal) = env.io.faults.request(qp.number) {
+        return refuse_by_fault(qp, env, psn, refusal);
+    }
     match take(qp, env, packet, request) {
         Ok(consumed) => {
             qp.responder.expected_psn = psn_add(psn, consumed);
@@ -219,6 +223,19 @@ fn expected(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Reques
             refuse(qp, env, psn, code);
         }
         Err(Refusal::Broken) => {}
+    }
+}
+
+/// Refuses a request that nothing is wrong with.
+fn refuse_by_fault(qp: &mut Qp, env: &mut Env<'_>, psn: u32, refusal: faults::Refusal) {
+    match refusal.nak() {
+        None => {
+            qp.responder.asked = true;
+            let timer = qp.attributes.min_rnr_timer;
+            replies::acknowledge(qp, psn, AckSyndrome::RnrNak(timer));
+        }
+        Some(NakCode::PsnSequence) => early(qp, env),
+        Some(code) => refuse(qp, env, psn, code),
     }
 }
 
@@ -324,6 +341,14 @@ fn take_send(
             wqe,
             Syndrome::LOCAL_LENGTH,
             VENDOR_RECEIVE_TOO_SHORT,
+        ));
+    }
+    if let Some((syndrome, vendor)) = env.io.faults.receive(qp.number) {
+        return Err(Refusal::Receive(
+            NakCode::RemoteOperation,
+            wqe,
+            Syndrome(syndrome),
+            vendor,
         ));
     }
     let owner = Owner {

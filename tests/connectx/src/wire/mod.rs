@@ -18,7 +18,7 @@ pub mod route;
 pub use headers::{AckSyndrome, Aeth, AtomicEth, Bth, Deth, Extensions, NakCode, Reth};
 pub use net::{Gid, Mac, Path, RoceVersion};
 pub use opcode::{Op, Opcode, Request, RequestKind, Tail, Transport};
-pub use packet::{is_reliable, Packet, PacketBuilder, ParseError};
+pub use packet::{destination, is_reliable, Packet, PacketBuilder, ParseError};
 
 /// Packet sequence numbers, message sequence numbers and QP numbers are 24 bits wide.
 pub const MASK_24: u32 = 0x00ff_ffff;

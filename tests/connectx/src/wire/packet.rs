@@ -70,6 +70,12 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// The queue pair that a RoCE frame is for; `None` for other frames.
+pub fn destination(frame: &[u8]) -> Option<u32> {
+    let mut transport = net::parse(frame)?.transport;
+    Bth::take(&mut transport).map(|bth| bth.dest_qp)
+}
+
 /// Does a frame carry a packet of a reliable connection? Looks at no more than the opcode.
 pub fn is_reliable(frame: &[u8]) -> bool {
     net::parse(frame)

@@ -140,6 +140,16 @@ pub fn syndrome(entry: Option<Cqe>) -> Syndrome {
 }
 
 impl CqHandle {
+    pub fn log_size(&self) -> u8 {
+        self.log_size
+    }
+
+    /// Address of the 64 bytes of interest of the entry at a consumer index.
+    pub fn place(&self, ci: u32) -> u64 {
+        let index = u64::from(ci) & ((1 << self.log_size) - 1);
+        self.base + (index + 1) * self.entry_size - 64
+    }
+
     /// The queue after it moved to a buffer of 64-byte entries at `base`.
     pub fn moved(&self, base: u64, log_size: u8) -> CqHandle {
         CqHandle {
@@ -310,6 +320,16 @@ impl Side {
         entry_size: u64,
         adjust: impl FnOnce(&mut [u8]),
     ) -> CqHandle {
+        self.try_create_cq(log_size, entry_size, adjust)
+            .expect("CREATE_CQ")
+    }
+
+    pub fn try_create_cq(
+        &mut self,
+        log_size: u8,
+        entry_size: u64,
+        adjust: impl FnOnce(&mut [u8]),
+    ) -> Result<CqHandle, Refused> {
         let bytes = entry_size << log_size;
         let base = self.alloc(bytes);
         let record = self.alloc(8);
@@ -343,22 +363,25 @@ impl Side {
         );
         adjust(&mut input);
         push_pages(&mut input, base, bytes.div_ceil(4096));
-        let out = self.cmd(&input, 0x10).expect("CREATE_CQ");
-        CqHandle {
+        let out = self.cmd(&input, 0x10)?;
+        Ok(CqHandle {
             cqn: ifc::get(&out, field!(mlx5_ifc_create_cq_out_bits, cqn)),
             record,
             ci: 0,
             base,
             log_size,
             entry_size,
-        }
+        })
+    }
+
+    /// The entry at a consumer index, whosever it is.
+    pub fn entry(&mut self, cq: &CqHandle, ci: u32) -> [u8; 64] {
+        self.read(cq.place(ci), 64).try_into().unwrap()
     }
 
     /// The next completion, if there is one. The doorbell record is not moved.
     pub fn peek_cq(&mut self, cq: &CqHandle) -> Option<Cqe> {
-        let index = u64::from(cq.ci) & ((1 << cq.log_size) - 1);
-        let at = cq.base + (index + 1) * cq.entry_size - 64;
-        let entry: [u8; 64] = self.read(at, 64).try_into().unwrap();
+        let entry = self.entry(cq, cq.ci);
         cqe::ready(entry[63], cq.ci, cq.log_size).then(|| Cqe::decode(&entry))
     }
 

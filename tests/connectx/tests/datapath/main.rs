@@ -5,7 +5,9 @@
 
 mod bench;
 mod completion;
+mod compression;
 mod errors;
+mod faults;
 mod fuzz;
 mod keys;
 mod opcodes;
