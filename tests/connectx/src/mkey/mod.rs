@@ -4,14 +4,16 @@
 //!
 //! A key is 32 bits: the index of its context in the upper 24, and a variant byte that the driver chooses, so that a
 //! key that was used up does not fit its successor. [`context`] holds the context as the firmware keeps it,
-//! [`translate`] checks accesses and turns them into guest addresses, [`umr`] changes keys on behalf of a WQE.
+//! [`access`] checks accesses, [`translate`] turns them into guest addresses, [`umr`] changes keys on behalf of a WQE.
 
+pub mod access;
 pub mod context;
 pub mod translate;
 pub mod umr;
 
+pub use access::{Access, Fault, Right};
 pub use context::{Mkey, Mode};
-pub use translate::{Access, Fault, Right, Span};
+pub use translate::Span;
 
 use crate::table::Table;
 

@@ -21,14 +21,7 @@ pub fn enter(qp: &mut Qp, env: &mut Env<'_>) {
     if qp.state == State::Error {
         return;
     }
-    qp.state = State::Error;
-    env.io.event(qp.number, "Error State", 0);
-    qp.requester.ack_deadline = None;
-    qp.requester.rnr_until = None;
-    qp.error_poll = Some(env.io.now);
-    if let Some(ring) = &mut qp.send {
-        ring.look();
-    }
+    stop(qp, env, State::Error, "Error State");
     if matches!(qp.attributes.receive, ReceiveKind::Shared(_)) {
         env.event(qp.number, QpEvent::LastWqe);
     }
@@ -38,14 +31,21 @@ pub fn enter(qp: &mut Qp, env: &mut Env<'_>) {
 pub fn enter_from_send(qp: &mut Qp, env: &mut Env<'_>) {
     match qp.attributes.service {
         Service::Uc | Service::Ud | Service::Gsi => {
-            qp.state = State::SendError;
-            env.io.event(qp.number, "Send Error State", 0);
-            qp.error_poll = Some(env.io.now);
-            if let Some(ring) = &mut qp.send {
-                ring.look();
-            }
+            stop(qp, env, State::SendError, "Send Error State");
         }
         Service::Rc | Service::RegUmr => enter(qp, env),
+    }
+}
+
+/// Sends nothing any more; from now on, the queue is flushed.
+fn stop(qp: &mut Qp, env: &mut Env<'_>, state: State, what: &'static str) {
+    qp.state = state;
+    env.io.event(qp.number, what, 0);
+    qp.requester.ack_deadline = None;
+    qp.requester.rnr_until = None;
+    qp.error_poll = Some(env.io.now);
+    if let Some(ring) = &mut qp.send {
+        ring.look();
     }
 }
 

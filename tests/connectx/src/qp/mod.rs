@@ -7,8 +7,9 @@
 //!
 //! * [`context`], [`state`]: attributes and the commands that change them.
 //! * [`ring`], [`work`]: the send queue and its WQEs; [`receive`]: receive WQEs.
-//! * [`requester`], [`answers`]: sending, acknowledgments, completions, sending again.
-//! * [`responder`], [`replies`]: requests of the peer and what is answered. [`datagram`]: the unconnected services.
+//! * [`requester`], [`send`], [`local`], [`answers`]: sending, acknowledgments, completions, sending again.
+//! * [`responder`], [`requests`], [`atomics`], [`replies`]: requests of the peer and what is answered.
+//! * [`datagram`]: the unconnected services.
 //! * [`error`]: the error states.
 //! * [`access`]: memory under keys; [`env`]: the rest of the function.
 //!
@@ -16,15 +17,19 @@
 
 pub mod access;
 pub mod answers;
+pub mod atomics;
 pub mod context;
 pub mod datagram;
 pub mod env;
 pub mod error;
+pub mod local;
 pub mod receive;
 pub mod replies;
 pub mod requester;
+pub mod requests;
 pub mod responder;
 pub mod ring;
+pub mod send;
 pub mod state;
 pub mod work;
 
@@ -431,6 +436,8 @@ pub fn counters(hca: &Hca) -> serde_json::Value {
         let value = serde_json::json!({
             "state": format!("{:?}", qp.state),
             "service": format!("{:?}", qp.attributes.service),
+            "send_cq": qp.attributes.send_cq,
+            "receive_cq": qp.attributes.receive_cq,
             "stats": qp.stats,
         });
         (number.to_string(), value)
