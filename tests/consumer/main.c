@@ -47,6 +47,7 @@ static const struct {
 	{ "destroy_in_flight", test_destroy_in_flight },
 	{ "close_order", test_close_order },
 	{ "stay", test_stay },
+	{ "steady", test_steady },
 };
 
 static int __init mlx5_ulp_test_init(void)
@@ -67,6 +68,7 @@ static int __init mlx5_ulp_test_init(void)
 static void __exit mlx5_ulp_test_exit(void)
 {
 	test_stay_end();
+	test_steady_end();
 }
 
 module_init(mlx5_ulp_test_init);

@@ -87,4 +87,8 @@ int test_close_order(void);
 int test_stay(void);
 void test_stay_end(void);
 
+/* steady.c */
+int test_steady(void);
+void test_steady_end(void);
+
 #endif /* MLX5_ULP_TEST_H */
