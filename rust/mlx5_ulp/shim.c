@@ -9,6 +9,7 @@
 #include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/printk.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
@@ -70,6 +71,16 @@ void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq)
 	synchronize_irq(cq->irqn);
 	mlx5_cq_put(cq);
 	wait_for_completion(&cq->free);
+}
+
+void mlx5_ulp_shim_spin_wait(spinlock_t *lock)
+{
+	arch_spin_lock(&lock->rlock.raw_lock);
+}
+
+void mlx5_ulp_shim_spin_release(spinlock_t *lock)
+{
+	arch_spin_unlock(&lock->rlock.raw_lock);
 }
 
 void mlx5_ulp_shim_bh_disable(void)

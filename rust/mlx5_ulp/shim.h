@@ -55,6 +55,10 @@ unsigned int mlx5_ulp_shim_online_cpus(void);
 
 void mlx5_ulp_shim_tracepoint_synchronize(void);
 
+/* arch_spin_lock() and arch_spin_unlock(): the owner keeps interrupts off. See sync.rs. */
+void mlx5_ulp_shim_spin_wait(spinlock_t *lock);
+void mlx5_ulp_shim_spin_release(spinlock_t *lock);
+
 /* Softirqs off and on again on this CPU; nests. */
 void mlx5_ulp_shim_bh_disable(void);
 void mlx5_ulp_shim_bh_enable(void);
