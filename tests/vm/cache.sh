@@ -6,7 +6,8 @@
 # An entry of the cache is a directory named after a hash of the recipe that it was
 # made by. It is made under a temporary name and renamed when it is complete, with a
 # lock held: an entry that exists is complete, and a temporary directory that is found
-# with the lock held is what an interrupted run has left.
+# with the lock held is what an interrupted run has left. What takes long goes on from
+# there; all else starts anew.
 
 cache=${MLX5_ULP_CACHE:-${HOME:-/root}/.cache/mlx5_ulp}
 mkdir -p "$cache/log"
@@ -36,6 +37,14 @@ lock() {
 scratch() {
 	rm -rf --one-file-system "$cache/.$1".*
 	mktemp -d "$cache/.$1.XXXXXX"
+}
+
+# resumable NAME KEY: a temporary directory for NAME, with what an interrupted run by the same
+# recipe has left in it, and without leftovers of others.
+resumable() {
+	find "$cache" -maxdepth 1 -name ".$1.*" ! -name ".$1.$2" -exec rm -rf --one-file-system {} +
+	mkdir -p "$cache/.$1.$2"
+	echo "$cache/.$1.$2"
 }
 
 # long TITLE LOG COMMAND...: runs a command that takes minutes; says now and then how

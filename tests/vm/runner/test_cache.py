@@ -56,6 +56,16 @@ class Cache(unittest.TestCase):
         self.assertEqual(list(fresh.iterdir()), [])
         self.assertTrue(other.exists())
 
+    def test_resumable_goes_on_by_the_same_recipe_only(self) -> None:
+        first = Path(self.run_to_end('d=$(resumable thing one); touch "$d/file"; echo "$d"')[0])
+        other = Path(self.run_to_end("resumable other-thing one")[0])
+        self.assertEqual(Path(self.run_to_end("resumable thing one")[0]), first)
+        self.assertTrue((first / "file").exists())
+        fresh = Path(self.run_to_end("resumable thing two")[0])
+        self.assertEqual(list(fresh.iterdir()), [])
+        self.assertFalse(first.exists())
+        self.assertTrue(other.exists())
+
     def test_lock_lets_one_in_at_a_time(self) -> None:
         first = self.start("lock thing; echo locked; read -t 2 < <(sleep 3) || :; echo leaving")
         assert first.stdout
