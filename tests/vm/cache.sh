@@ -19,9 +19,10 @@ say() {
 	echo "mlx5_ulp: $*" >&2
 }
 
-# key FILE...: a short hash of what the files say, comments aside.
+# key FILE...: a short hash of what the files say, comments aside. What a kernel's
+# configuration switches off only looks like a comment.
 key() {
-	(cd "$vm" && sed '/^[[:space:]]*#/d' -- "$@") | sha256sum | cut -c1-12
+	(cd "$vm" && sed -e '/^# CONFIG_.* is not set$/b' -e '/^[[:space:]]*#/d' -- "$@") | sha256sum | cut -c1-12
 }
 
 # lock NAME: waits for the lock; it is held until this process and its children end.

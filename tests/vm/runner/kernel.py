@@ -41,6 +41,11 @@ class Kernel:
         return 8 if self.series == "debug" else 1
 
     @property
+    def finds_leaks(self) -> bool:
+        """Whether it has kmemleak."""
+        return self.series == "debug"
+
+    @property
     def memory_factor(self) -> int:
         """How many times more memory than the stock kernel it needs."""
         return 2 if self.series == "debug" else 1

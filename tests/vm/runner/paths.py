@@ -13,6 +13,7 @@ BUILD = CHECKOUT / "build"
 LOGS = BUILD / "log"
 MODULES = BUILD / "modules"
 GUEST_TESTS = CHECKOUT / "tests/vm/guest"
+LEAKS = CHECKOUT / "tests/vm/boot/leaks"
 
 
 # How many runs' logs are kept. A run that is under way is never that old.

@@ -7,7 +7,7 @@ from . import dmesg
 from .connectx import ConnectXError
 from .guest_test import GuestTest, boots
 from .kernel import Kernel
-from .paths import shown
+from .paths import LEAKS, shown
 from .report import Report
 from .vm import GRACE_SECONDS, STATUS_TIMEOUT, VM, Outcome, VMError
 
@@ -64,6 +64,8 @@ class Suite:
                 for done, test in enumerate(tests, 1):
                     if not self._run_one(vm, test):
                         return tests[done:]
+                if self._kernel.finds_leaks:
+                    self._find_leaks(vm)
         except (VMError, ConnectXError) as error:
             self._report.not_ok(self._name(tests[0]), 0, str(error), shown(logs))
             return tests[1:]
@@ -83,6 +85,10 @@ class Suite:
             return False
         self._report.ok(self._name(test), outcome.seconds)
         return True
+
+    def _find_leaks(self, vm: VM) -> None:
+        """Reports memory that the tests of this VM have lost as a failure of its own."""
+        self._run_one(vm, GuestTest(f"leaks/boot{self._boots}", LEAKS, timeout=60))
 
     def _name(self, test: GuestTest) -> str:
         return f"{self._kernel.series}/{test.name}"

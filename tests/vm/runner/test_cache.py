@@ -46,6 +46,7 @@ class Cache(unittest.TestCase):
         first = self.key_of("# comment\npackage\n")
         self.assertEqual(first, self.key_of("# another comment\npackage\n"))
         self.assertNotEqual(first, self.key_of("# comment\npackage another\n"))
+        self.assertNotEqual(first, self.key_of("# CONFIG_SLUB_TINY is not set\npackage\n"))
 
     def test_scratch_removes_what_an_interrupted_run_left(self) -> None:
         stale = Path(self.run_to_end('d=$(scratch thing); touch "$d/file"; echo "$d"')[0])
