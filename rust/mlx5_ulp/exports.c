@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The functions that other modules may call. They are defined in Rust (api/),
- * EXPORT_SYMBOL_GPL() is C.
+ * What other modules and modprobe have to know. The functions are defined in
+ * Rust (api/), EXPORT_SYMBOL_GPL() is C.
  */
 #include <linux/export.h>
+#include <linux/module.h>
 
 #include <mlx5_ulp.h>
 
@@ -25,3 +26,6 @@ EXPORT_SYMBOL_GPL(mlx5_ulp_post_write);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_exclusive_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_flush);
+
+/* It makes the RDMA devices, but none of its symbols is used here. */
+MODULE_SOFTDEP("pre: mlx5_ib");

@@ -31,6 +31,7 @@ module! {
     authors: ["The mlx5_ulp authors"],
     description: "Direct RDMA send queues on ConnectX devices",
     license: "GPL",
+    alias: ["rdma-ulp-mlx5"],
 }
 
 /// The loaded module.
