@@ -12,7 +12,7 @@ T ?= *
 
 ENTER := tests/vm/enter
 
-.PHONY: all modules connectx demo check check-all lint install clean help
+.PHONY: all modules connectx demo bench check check-all lint install clean help
 
 all: modules $(if $(KDIR),,connectx) ## build the modules and the software ConnectX (default)
 
@@ -46,6 +46,9 @@ connectx: ## build the software ConnectX
 demo: ## move a file by RDMA WRITE between two software ConnectX functions, in a VM
 	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.demo --kernel $(KERNEL)
 
+bench: ## count the instructions of posting and completing, side by side with mlx5_ib
+	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.bench --kernel $(KERNEL) $(if $(KEEP),--keep)
+
 check: ## run all tests on KERNELS (7.3 7.2), or those that match T
 	@$(ENTER) $(KERNELS:%=--optional-kernel %) -- python3 -m runner.check $(KERNELS:%=--kernel %) --glob '$(T)'
 
@@ -62,8 +65,9 @@ clean: ## remove what was built here (the cache stays)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | sort -u | awk -F '\t' '{ printf "  %-10s %s\n", $$1, $$2 }'
 	@echo
-	@echo "  KERNEL=7.3|7.2|debug  the kernel for all, modules, demo, lint"
+	@echo "  KERNEL=7.3|7.2|debug  the kernel for all, modules, demo, bench, lint"
 	@echo "  T=<glob>              the tests for check and check-all, the checks for lint"
+	@echo "  KEEP=1                bench: make it the result under Documentation/"
 	@echo "  MLX5_ULP_CACHE=<dir>  where the root tree and the kernels are (~/.cache/mlx5_ulp)"
 	@echo "  ACCEL=kvm             run VMs with KVM instead of emulation"
 	@echo "  TIMEOUT_SCALE=<n>     for slow machines: multiplies all time limits"

@@ -70,7 +70,7 @@ struct bench_polled {
  * @post: posts a chain of at most %BENCH_CHAIN and gives the ticks of the call
  *	itself, or a negative error. Interrupts are off.
  * @poll: takes at most @budget completions, and adds what they say to @queue.
- *	Softirqs are off.
+ *	Softirqs are off. %NULL where events bring them.
  */
 struct bench_interface {
 	const char *name;
@@ -90,6 +90,7 @@ void bench_verbs_close(void);
 extern const struct bench_interface bench_ulp;
 extern const struct bench_interface bench_ulp_exclusive;
 extern const struct bench_interface bench_verbs;
+extern const struct bench_interface bench_verbs_events;
 
 /* What is stepped through, and not measured, in the last round of a case. */
 enum bench_steps {

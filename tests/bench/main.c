@@ -37,6 +37,7 @@ static struct {
 	{ &bench_ulp },
 	{ &bench_ulp_exclusive },
 	{ &bench_verbs },
+	{ &bench_verbs_events },
 };
 
 static DEFINE_MUTEX(lock);
@@ -149,7 +150,9 @@ static ssize_t run_write(struct file *file, const char __user *from, size_t leng
 		pr_err("cannot make %u queues: %d\n", c.queues, err);
 		goto out;
 	}
-	err = bench_run(&c, queues, &result);
+	/* Without rounds there are just queues for those to come. */
+	if (c.rounds)
+		err = bench_run(&c, queues, &result);
 out:
 	mutex_unlock(&lock);
 	kfree(text);

@@ -37,7 +37,9 @@ void steps_end(void);
 	__begin = clock_read() - __begin;				\
 	if (__stepping)							\
 		steps_end();						\
-	(u32)min_t(u64, __begin - clock.empty, S32_MAX);		\
+	/* Next to nothing may be less than two readings one behind the other. */ \
+	__begin -= min(__begin, (u64)clock.empty);			\
+	(u32)min_t(u64, __begin, S32_MAX);				\
 })
 
 #endif /* MLX5_ULP_BENCH_STEPS_H */

@@ -200,18 +200,11 @@ static int ulp_exclusive_post(struct bench_queue *common, const struct bench_wri
 	return err ?: (int)ticks;
 }
 
-/* There is no other way yet than to wait for the interrupt: nothing to measure. */
-static struct bench_polled ulp_poll(struct bench_queue *common, unsigned int budget)
-{
-	return (struct bench_polled) {};
-}
-
 const struct bench_interface bench_ulp = {
 	.name = "mlx5_ulp",
 	.queue_create = ulp_queue_create,
 	.queue_destroy = ulp_queue_destroy,
 	.post = ulp_post,
-	.poll = ulp_poll,
 };
 
 const struct bench_interface bench_ulp_exclusive = {
@@ -220,5 +213,4 @@ const struct bench_interface bench_ulp_exclusive = {
 	.queue_create = ulp_exclusive_queue_create,
 	.queue_destroy = ulp_queue_destroy,
 	.post = ulp_exclusive_post,
-	.poll = ulp_poll,
 };

@@ -76,7 +76,7 @@ static void verbs_queue_destroy(struct bench_queue *common)
 	kfree(queue);
 }
 
-static struct bench_queue *verbs_queue_create(void)
+static struct bench_queue *verbs_create(enum ib_poll_context context)
 {
 	struct ib_qp_init_attr attr = {
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
@@ -96,7 +96,7 @@ static struct bench_queue *verbs_queue_create(void)
 	if (!queue)
 		return ERR_PTR(-ENOMEM);
 	queue->done.done = verbs_done;
-	queue->cq = ib_alloc_cq(src.ibdev, queue, BENCH_DEPTH, 0, IB_POLL_DIRECT);
+	queue->cq = ib_alloc_cq(src.ibdev, queue, BENCH_DEPTH, 0, context);
 	err = PTR_ERR_OR_ZERO(queue->cq);
 	if (err)
 		goto fail;
@@ -120,6 +120,16 @@ static struct bench_queue *verbs_queue_create(void)
 fail:
 	verbs_queue_destroy(&queue->common);
 	return ERR_PTR(err);
+}
+
+static struct bench_queue *verbs_queue_create(void)
+{
+	return verbs_create(IB_POLL_DIRECT);
+}
+
+static struct bench_queue *verbs_events_queue_create(void)
+{
+	return verbs_create(IB_POLL_SOFTIRQ);
 }
 
 static int verbs_post(struct bench_queue *common, const struct bench_write *writes,
@@ -184,4 +194,11 @@ const struct bench_interface bench_verbs = {
 	.queue_destroy = verbs_queue_destroy,
 	.post = verbs_post,
 	.poll = verbs_poll,
+};
+
+const struct bench_interface bench_verbs_events = {
+	.name = "mlx5_ib_events",
+	.queue_create = verbs_events_queue_create,
+	.queue_destroy = verbs_queue_destroy,
+	.post = verbs_post,
 };
