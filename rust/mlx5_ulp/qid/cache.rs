@@ -16,9 +16,9 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 
 use super::atomic::{AtomicU64, AtomicUsize, Ordering};
-use super::key::{Entry, Key, Token};
-use super::stats::Stats;
-use super::table::{Table, Writer};
+use super::key::{Key, Token};
+use super::stats::Tally;
+use super::table::{Table, Writer, MAX_CAPACITY};
 
 /// Entries of a set: a cache line of 64 bytes.
 pub const WAYS: usize = 8;
@@ -29,20 +29,23 @@ pub const DEFAULT_ENTRIES: usize = 256;
 /// Most entries of a set that may be pinned.
 pub const MAX_PINNED: usize = WAYS / 2;
 
-/// An entry: key in bits 31:0, pinned in bit 32, slot in bits 63:33. The key serves to find an entry that
+/// An entry: key in bits 31:0, pinned in bit 32, slot in bits 63:52. The key serves to find an entry that
 /// is not at home, and to tell whose it is when it is replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Hint(u64);
 
 impl Hint {
-    /// A slot beyond any table, and no key is all ones.
+    /// No key is all ones.
     const EMPTY: Hint = Hint(!Hint::PINNED);
 
     const PINNED: u64 = 1 << 32;
 
+    /// At the top, so that what is shifted down is a slot without a mask.
+    const SLOT: u32 = 64 - MAX_CAPACITY.trailing_zeros();
+
     #[inline(always)]
     const fn new(key: u32, slot: u32) -> Hint {
-        Hint((slot as u64) << 33 | key as u64)
+        Hint((slot as u64) << Hint::SLOT | key as u64)
     }
 
     #[inline(always)]
@@ -52,7 +55,7 @@ impl Hint {
 
     #[inline(always)]
     const fn slot(self) -> usize {
-        (self.0 >> 33) as usize
+        (self.0 >> Hint::SLOT) as usize
     }
 
     const fn pinned(self) -> Hint {
@@ -150,6 +153,16 @@ impl<K: Key, const ENTRIES: usize> Cache<K, ENTRIES> {
         }
     }
 
+    /// Makes it an empty cache that uses all its entries, whatever it was: one that was allocated as
+    /// zeroed memory, for one.
+    pub fn reset(&mut self) {
+        for place in &self.lines.0 {
+            place.store(Hint::EMPTY.0, Ordering::Relaxed);
+        }
+        self.mask = AtomicUsize::new(ENTRIES - 1);
+        self.rotor = AtomicUsize::new(0);
+    }
+
     /// Number of entries in use; 0 when the cache is off.
     pub fn size(&self) -> usize {
         match self.mask.load(Ordering::Relaxed) {
@@ -189,45 +202,43 @@ impl<K: Key, const ENTRIES: usize> Cache<K, ENTRIES> {
     ///
     /// When the queue is created or destroyed during the call, either answer may be given.
     #[inline(always)]
-    pub fn get<B>(&self, table: &Table<B>, key: K, stats: &Stats) -> Option<Token>
+    pub fn get<B>(&self, table: &Table<B>, key: K, stats: &impl Tally) -> Option<Token>
+    where
+        B: Deref<Target = [AtomicU64]>,
+    {
+        self.get_at_home(table, key, stats)
+            .or_else(|| self.get_elsewhere(table, key, stats))
+    }
+
+    /// The first half of [`Cache::get`]: most lookups end here. For those who want their second half out of
+    /// the way.
+    #[inline(always)]
+    pub fn get_at_home<B>(&self, table: &Table<B>, key: K, stats: &impl Tally) -> Option<Token>
     where
         B: Deref<Target = [AtomicU64]>,
     {
         // Whose hint it is need not be asked: the slot itself tells.
         let hint = self.load(self.home(key));
-        if let Some(token) = table.check(hint.slot(), key) {
-            stats.hit();
-            return Some(token);
-        }
-        let (slot, entry) = self.get_slow(table, key, stats);
-        let slot = u32::try_from(slot).ok()?;
-        Some(Token {
-            slot,
-            entry: Entry(entry),
-        })
+        let token = table.check(hint.slot(), key)?;
+        stats.hit();
+        Some(token)
     }
 
-    /// The rest of the set, and the table. Returns slot and word, or a slot of all ones: two registers,
-    /// where an `Option<Token>` would need memory and so give the caller's fast path a stack frame.
-    #[cold]
-    #[inline(never)]
-    fn get_slow<B>(&self, table: &Table<B>, key: K, stats: &Stats) -> (u64, u64)
+    /// The second half of [`Cache::get`]: the rest of the set, and the table.
+    pub fn get_elsewhere<B>(&self, table: &Table<B>, key: K, stats: &impl Tally) -> Option<Token>
     where
         B: Deref<Target = [AtomicU64]>,
     {
         let found = self.peek(table, key);
         if found.is_some() {
             stats.hit();
-        } else {
-            stats.miss();
+            return found;
         }
-        match found.or_else(|| self.find_and_fill(table, key, stats)) {
-            Some(token) => (token.slot.into(), token.entry.0),
-            None => (u64::MAX, 0),
-        }
+        stats.miss();
+        self.find_and_fill(table, key, stats)
     }
 
-    fn find_and_fill<B>(&self, table: &Table<B>, key: K, stats: &Stats) -> Option<Token>
+    fn find_and_fill<B>(&self, table: &Table<B>, key: K, stats: &impl Tally) -> Option<Token>
     where
         B: Deref<Target = [AtomicU64]>,
     {
@@ -251,7 +262,7 @@ impl<K: Key, const ENTRIES: usize> Cache<K, ENTRIES> {
     }
 
     /// Remembers a slot. Where another reader is faster, it is left at that.
-    fn fill(&self, key: K, slot: u32, stats: &Stats) {
+    fn fill(&self, key: K, slot: u32, stats: &impl Tally) {
         if self.size() == 0 {
             return;
         }
@@ -291,7 +302,7 @@ impl<K: Key, const ENTRIES: usize> Cache<K, ENTRIES> {
         &self,
         table: &Table<B>,
         keys: &[K],
-        stats: &Stats,
+        stats: &impl Tally,
         mut touch: impl FnMut(&AtomicU64),
     ) where
         B: Deref<Target = [AtomicU64]>,

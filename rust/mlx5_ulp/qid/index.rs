@@ -133,6 +133,14 @@ impl<B: Deref<Target = [AtomicU64]>> Index<B> {
         }
     }
 
+    /// Makes it an empty index, whatever it was.
+    pub(super) fn reset(&mut self) {
+        self.sequence = AtomicUsize::new(0);
+        for copy in &mut self.copies {
+            copy.len = AtomicUsize::new(0);
+        }
+    }
+
     /// The slot of `key`, as it was at one moment during the call.
     pub(super) fn find(&self, key: u32) -> Option<u32> {
         let [even, odd] = &self.copies;

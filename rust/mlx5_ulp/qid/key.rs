@@ -6,11 +6,14 @@ use core::fmt;
 /// Largest function number. One above it marks slots without a queue.
 pub const MAX_VF_ID: u8 = 0xfe;
 
-/// Largest local queue number and largest QPN: 24 bits.
+/// Largest local queue number; one above the largest QPN. 24 bits.
 pub const MAX_NUMBER: u32 = 0xff_ffff;
 
 /// Function number of a slot without a queue; no key has it.
 const NO_FUNCTION: u8 = 0xff;
+
+/// The names in a slot without a queue.
+const NO_QUEUE: u64 = (MAX_NUMBER as u64) << 40 | NO_FUNCTION as u64;
 
 /// A consumer's name of a queue: `local_qid << 8 | vf_id`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +28,12 @@ impl Name {
             return None;
         }
         Some(Name(local_qid << 8 | vf_id as u32))
+    }
+
+    /// The name that a consumer has put together himself. What is out of range finds no queue.
+    #[inline(always)]
+    pub const fn from_raw(raw: u32) -> Name {
+        Name(raw)
     }
 
     /// The function.
@@ -44,41 +53,37 @@ impl fmt::Debug for Name {
     }
 }
 
-/// The device's name of a queue: function and QPN. QPNs are numbered by each function for itself.
+/// The device's name of a queue: its QPN. A table is that of one function, which numbers for itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Number(u32);
 
 impl Number {
-    /// Ranges as for [`Name::new`].
-    pub const fn new(vf_id: u8, qpn: u32) -> Option<Number> {
-        if vf_id > MAX_VF_ID || qpn > MAX_NUMBER {
+    /// `qpn` is below [`MAX_NUMBER`], the number of multicast, which no queue has. `None` outside.
+    pub const fn new(qpn: u32) -> Option<Number> {
+        if qpn >= MAX_NUMBER {
             return None;
         }
-        Some(Number((vf_id as u32) << 24 | qpn))
-    }
-
-    /// The function.
-    pub const fn vf_id(self) -> u8 {
-        (self.0 >> 24) as u8
+        Some(Number(qpn))
     }
 
     /// The QPN.
     pub const fn qpn(self) -> u32 {
-        self.0 & MAX_NUMBER
+        self.0
     }
 }
 
 impl fmt::Debug for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{:#x}", self.vf_id(), self.qpn())
+        write!(f, "{:#x}", self.0)
     }
 }
 
 /// What a slot holds, in one word: function in bits 7:0, local queue number in 31:8, generation in 39:32,
 /// QPN in 63:40.
 ///
-/// So the name is the low half, and the number the low half after a rotation: one comparison each.
+/// So the name is the low half and the number the top: one comparison each. A slot without a queue has a
+/// function and a QPN that no key has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Entry(pub(super) u64);
@@ -92,12 +97,12 @@ impl Entry {
 
     /// No queue; the slot may be taken.
     pub(super) const fn free(generation: u8) -> Entry {
-        Entry((generation as u64) << 32 | NO_FUNCTION as u64)
+        Entry(NO_QUEUE | (generation as u64) << 32)
     }
 
     /// No queue; the slot must not be taken yet.
     pub(super) const fn retired(generation: u8) -> Entry {
-        Entry((generation as u64) << 32 | 1 << 8 | NO_FUNCTION as u64)
+        Entry(NO_QUEUE | (generation as u64) << 32 | 1 << 8)
     }
 
     /// Whether there is a queue.
@@ -125,7 +130,7 @@ impl Entry {
     /// The device's name.
     #[inline(always)]
     pub const fn number(self) -> Number {
-        Number(self.0.rotate_left(24) as u32)
+        Number((self.0 >> 40) as u32)
     }
 
     /// The QPN, 24 bits.
@@ -174,8 +179,8 @@ pub trait Key: Copy + PartialEq + fmt::Debug + sealed::Sealed {
     /// The key of this kind that `entry` holds.
     fn of(entry: Entry) -> Self;
 
-    /// A multiplier that puts `number + 157 * vf_id` into the top `bits` bits of the product with
-    /// [`Key::raw`]; `bits` is 3..=16.
+    /// A multiplier that puts the number, plus `157 * vf_id` of a [`Name`], into the top `bits` bits of
+    /// the product with [`Key::raw`]; `bits` is 3..=16.
     ///
     /// Numbers are mostly consecutive, so consecutive numbers get places of their own: up to a whole
     /// cache of them without one collision. The functions of a device start at distances near the
@@ -223,10 +228,8 @@ impl Key for Number {
 
     #[inline(always)]
     fn multiplier(bits: u32) -> u32 {
-        // The QPN stands in bits 23:0, the function in 31:24, so of the multiplier's low bits it meets
-        // the lowest eight only.
         let top = 32 - bits;
-        (1 << top) | (1 << top >> 8) | SPREAD
+        (1 << top) | (1 << top >> 8)
     }
 }
 
@@ -239,8 +242,8 @@ mod tests {
         assert!(Name::new(MAX_VF_ID, MAX_NUMBER).is_some());
         assert!(Name::new(0xff, 0).is_none());
         assert!(Name::new(0, 1 << 24).is_none());
-        assert!(Number::new(0xff, 0).is_none());
-        assert!(Number::new(0, 1 << 24).is_none());
+        assert!(Number::new(MAX_NUMBER - 1).is_some());
+        assert!(Number::new(MAX_NUMBER).is_none());
     }
 
     #[test]
@@ -251,13 +254,13 @@ mod tests {
 
     #[test]
     fn a_word_holds_both_names() {
-        for (vf, qid, qpn) in [(0, 0, 0), (0xfe, 0xff_ffff, 0xff_ffff), (7, 5, 0xab_cdef)] {
+        for (vf, qid, qpn) in [(0, 0, 0), (0xfe, 0xff_ffff, 0xff_fffe), (7, 5, 0xab_cdef)] {
             let name = Name::new(vf, qid).unwrap();
             let e = Entry::new(name, qpn, 0xa5);
             assert!(e.is_live() && !e.is_free());
             assert_eq!((e.name(), e.qpn(), e.generation()), (name, qpn, 0xa5));
-            assert_eq!(e.number(), Number::new(vf, qpn).unwrap());
-            assert_eq!((e.number().vf_id(), e.number().qpn()), (vf, qpn));
+            assert_eq!(e.number(), Number::new(qpn).unwrap());
+            assert_eq!(e.number().qpn(), qpn);
             assert_eq!((e.name().vf_id(), e.name().local_qid()), (vf, qid));
         }
     }
@@ -268,7 +271,7 @@ mod tests {
             assert!(!e.is_live());
             assert_eq!(e.generation(), 9);
             assert!(e.name().vf_id() > MAX_VF_ID);
-            assert!(e.number().vf_id() > MAX_VF_ID);
+            assert!(Number::new(e.number().qpn()).is_none());
         }
         assert!(Entry::free(0).is_free() && !Entry::retired(0).is_free());
     }
@@ -291,7 +294,7 @@ mod tests {
             let shared = |places: Vec<u32>| places.iter().filter(|&&n| n > 1).count();
             let names = places((0..n).filter_map(|q| Name::new(2, 77 + q)), bits);
             assert!(shared(names) <= 1, "{bits} bits");
-            let numbers = places((0..n).filter_map(|q| Number::new(2, 0x123 + q)), bits);
+            let numbers = places((0..n).filter_map(|q| Number::new(0x123 + q)), bits);
             assert!(shared(numbers) <= 1, "{bits} bits");
         }
     }
@@ -306,7 +309,7 @@ mod tests {
         };
         let names = places((0..64).filter_map(|q| Name::new(0, q * 256)), 8);
         assert!(lines(names) >= 8);
-        let numbers = places((0..64).filter_map(|q| Number::new(0, q * 256)), 8);
+        let numbers = places((0..64).filter_map(|q| Number::new(q * 256)), 8);
         assert!(lines(numbers) >= 8);
     }
 
@@ -321,8 +324,6 @@ mod tests {
             let all = || (0..functions).flat_map(move |vf| (0..each).map(move |q| (vf, q)));
             let names = places(all().filter_map(|(vf, q)| Name::new(vf, q)), 8);
             assert!(room(&names) >= 205, "{functions}: {}", room(&names));
-            let numbers = places(all().filter_map(|(vf, q)| Number::new(vf, 0x100 + q)), 8);
-            assert!(room(&numbers) >= 205, "{functions}: {}", room(&numbers));
         }
     }
 }

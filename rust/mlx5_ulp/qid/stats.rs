@@ -17,28 +17,44 @@ pub struct Stats {
     prefetched: Counter,
 }
 
-impl Stats {
+/// Who counts what lookups do.
+pub trait Tally {
+    /// The cache had the answer.
+    fn hit(&self);
+    /// The table had to be asked.
+    fn miss(&self);
+    /// Neither knew.
+    fn absent(&self);
+    /// An entry gave way to another key.
+    fn eviction(&self);
+    /// An entry was brought in ahead of its use.
+    fn prefetched(&self);
+}
+
+impl Tally for Stats {
     #[inline(always)]
-    pub(super) fn hit(&self) {
+    fn hit(&self) {
         self.hits.add(1);
     }
 
-    pub(super) fn miss(&self) {
+    fn miss(&self) {
         self.misses.add(1);
     }
 
-    pub(super) fn absent(&self) {
+    fn absent(&self) {
         self.absent.add(1);
     }
 
-    pub(super) fn eviction(&self) {
+    fn eviction(&self) {
         self.evictions.add(1);
     }
 
-    pub(super) fn prefetched(&self) {
+    fn prefetched(&self) {
         self.prefetched.add(1);
     }
+}
 
+impl Stats {
     /// Adds the counts to `sum`.
     pub fn add_to(&self, sum: &mut Sum) {
         sum.hits = sum.hits.wrapping_add(self.hits.get());

@@ -8,8 +8,8 @@ use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use super::index::Index;
 use super::key::{Entry, Key, Name, Number, Token};
 
-/// Largest capacity in queues.
-pub const MAX_CAPACITY: usize = 1 << 20;
+/// Largest capacity in queues, a power of two: a hint of the cache has twelve bits for a slot.
+pub const MAX_CAPACITY: usize = 1 << 12;
 
 /// All queues that can be found by key.
 ///
@@ -43,17 +43,26 @@ impl<B: Deref<Target = [AtomicU64]>> Table<B> {
         mut alloc: impl FnMut(usize) -> Result<B, E>,
     ) -> Result<Self, E> {
         let capacity = capacity.min(MAX_CAPACITY);
-        let slots = alloc(capacity)?;
-        for slot in slots.iter() {
-            slot.store(Entry::free(0).0, Ordering::Relaxed);
-        }
-        Ok(Table {
-            slots,
+        let mut table = Table {
+            slots: alloc(capacity)?,
             by_name: Index::new(alloc(capacity)?, alloc(capacity)?),
             by_number: Index::new(alloc(capacity)?, alloc(capacity)?),
             next: AtomicUsize::new(0),
             writing: AtomicBool::new(false),
-        })
+        };
+        table.reset();
+        Ok(table)
+    }
+
+    /// Makes it an empty table, whatever it was: one that was allocated as zeroed memory, for one.
+    pub fn reset(&mut self) {
+        for slot in self.slots.iter() {
+            slot.store(Entry::free(0).0, Ordering::Relaxed);
+        }
+        self.by_name.reset();
+        self.by_number.reset();
+        self.next = AtomicUsize::new(0);
+        self.writing = AtomicBool::new(false);
     }
 
     /// Largest number of queues.
@@ -119,11 +128,11 @@ impl<B: Deref<Target = [AtomicU64]>> Table<B> {
 /// Why a queue was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertError {
-    /// The QPN has more than 24 bits.
+    /// No queue has such a QPN.
     BadQpn,
     /// Another queue has the name.
     NameTaken,
-    /// Another queue of the function has the QPN.
+    /// Another queue has the QPN.
     NumberTaken,
     /// All slots are taken, or wait to be recycled.
     Full,
@@ -132,7 +141,7 @@ pub enum InsertError {
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            InsertError::BadQpn => "a QPN has 24 bits",
+            InsertError::BadQpn => "no queue has such a QPN",
             InsertError::NameTaken => "another queue has this name",
             InsertError::NumberTaken => "another queue has this QPN",
             InsertError::Full => "the table of queues is full",
@@ -184,14 +193,14 @@ impl<'a, B: Deref<Target = [AtomicU64]>> Writer<'a, B> {
         Some((at as u32, slots.get(at)?))
     }
 
-    /// Adds a queue: from now on it is found by `name`, and by `qpn` on the function that `name` says.
+    /// Adds a queue: from now on it is found by `name` and by `qpn`.
     ///
     /// `prepare` is called with the slot before anybody can find it there, to put the queue itself into
     /// its place. Costs time in proportion to the number of queues.
     ///
     /// # Errors
     ///
-    /// A QPN above 24 bits, a name or number that is taken, or a full table; `prepare` is not called then.
+    /// A QPN out of range, a name or number that is taken, or a full table; `prepare` is not called then.
     pub fn insert(
         &mut self,
         name: Name,
@@ -199,7 +208,7 @@ impl<'a, B: Deref<Target = [AtomicU64]>> Writer<'a, B> {
         prepare: impl FnOnce(u32),
     ) -> Result<Token, InsertError> {
         let table = self.table;
-        let number = Number::new(name.vf_id(), qpn).ok_or(InsertError::BadQpn)?;
+        let number = Number::new(qpn).ok_or(InsertError::BadQpn)?;
         if table.find(name).is_some() {
             return Err(InsertError::NameTaken);
         }

@@ -35,8 +35,17 @@ pub mod cq {
     pub mod syndrome;
 }
 
-#[path = "../../../rust/mlx5_ulp/qid/mod.rs"]
-pub mod qid;
+#[path = "../../../rust/mlx5_ulp/qid"]
+pub mod qid {
+    //! Names of queues: the pure part.
+    use super::observe::totals::Counter;
+    use core::sync::atomic;
+    pub mod cache;
+    pub mod index;
+    pub mod key;
+    pub mod stats;
+    pub mod table;
+}
 
 #[path = "../../../rust/mlx5_ulp/hw"]
 pub mod hw {

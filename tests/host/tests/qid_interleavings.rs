@@ -37,7 +37,7 @@ fn name(qid: u32) -> Name {
 }
 
 fn number(qpn: u32) -> Number {
-    Number::new(0, qpn).unwrap()
+    Number::new(qpn).unwrap()
 }
 
 /// Every interleaving with at most `preemptions` switches that no operation asked for; two are known to
