@@ -28,8 +28,6 @@
 //! Formats: `struct mlx5_mini_cqe8` in `include/linux/mlx5/device.h`; places:
 //! `mlx5e_decompress_cqes_start` and `_cont` in `drivers/net/ethernet/mellanox/mlx5/core/en_rx.c`.
 
-use core::fmt;
-
 use super::be;
 use super::cqe::{owner, Cqe, Opcode, Success, Tail, SIZE};
 
@@ -121,12 +119,13 @@ pub enum Malformed {
     Count(u32),
 }
 
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Malformed {
+    /// What is wrong, and the value that is.
+    pub const fn reason(self) -> (&'static str, u32) {
         match self {
-            Malformed::Format(n) => write!(f, "entry of format {n} as title"),
-            Malformed::Kind(opcode) => write!(f, "compressed entry of kind {}", opcode.0),
-            Malformed::Count(n) => write!(f, "compressed block of {n} completions"),
+            Malformed::Format(n) => ("format of a title", n as u32),
+            Malformed::Kind(opcode) => ("kind of a compressed entry", opcode.0 as u32),
+            Malformed::Count(n) => ("completions of a compressed block", n),
         }
     }
 }

@@ -132,6 +132,21 @@ impl Tail {
     }
 }
 
+/// The bytes of a [`Tail`] that tell a plain success: the QP, and the last byte with opcode, format,
+/// solicited and owner. As they stand in memory.
+pub const PLAIN_MASK: u64 = u64::from_ne_bytes([0, 0xff, 0xff, 0xff, 0, 0, 0, 0xff]);
+
+/// The owner bit of a [`Tail`], as it stands in memory.
+pub const OWNER: u64 = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, 1]);
+
+/// What is under [`PLAIN_MASK`] when a send WQE of `qpn` was carried out, reported by an entry of its own
+/// for the consumer at counter `ci`.
+pub const fn plain(qpn: u32, ci: u32, log_size: u8) -> u64 {
+    let [_, a, b, c] = qpn.to_be_bytes();
+    let op_own = Tail::op_own(Opcode::REQ, false, ci, log_size);
+    u64::from_ne_bytes([0, a, b, c, 0, 0, 0, op_own])
+}
+
 /// A work request was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Success {
@@ -255,6 +270,28 @@ mod tests {
         assert_eq!(t.encode(), [0x08, 0x12, 0x34, 0x56, 0x78, 0x9a, 0, 0x23]);
         assert_eq!(Tail::decode(&t.encode()), t);
         assert!(t.solicited());
+    }
+
+    #[test]
+    fn plain_success_is_told_by_a_mask() {
+        let ci = 0x105;
+        let want = plain(0x12_3456, ci, 8);
+        for kind in 0..16 {
+            for low in 0..16 {
+                for qpn in [0x12_3456, 0x12_3457, 0x52_3456] {
+                    let tail = Tail {
+                        qpn,
+                        op_own: kind << 4 | low,
+                        ..tail(Opcode::REQ)
+                    };
+                    let word = u64::from_ne_bytes(tail.encode());
+                    let own = low & 1 == owner(ci, 8) as u8;
+                    let is_plain = kind == 0 && low >> 1 == 0 && own && qpn == 0x12_3456;
+                    assert_eq!((word ^ want) & PLAIN_MASK == 0, is_plain, "{tail:?}");
+                }
+            }
+        }
+        assert_eq!(plain(1, 0, 8) ^ OWNER, plain(1, 0x100, 8));
     }
 
     #[test]

@@ -83,6 +83,14 @@ pub struct CompletionCounters {
     pub invalid: Counter,
     /// Completion events (interrupts) taken.
     pub events: Counter,
+    /// Looks at the queue that no event asked for.
+    pub polls: Counter,
+    /// Times the queue was armed.
+    pub arms: Counter,
+    /// Changes of the completion mode.
+    pub switches: Counter,
+    /// Compressed blocks taken.
+    pub blocks: Counter,
 }
 
 /// Values of one queue at one moment, or the sum of several queues.
@@ -113,6 +121,14 @@ pub struct Totals {
     pub invalid: u64,
     /// See [`CompletionCounters::events`].
     pub events: u64,
+    /// See [`CompletionCounters::polls`].
+    pub polls: u64,
+    /// See [`CompletionCounters::arms`].
+    pub arms: u64,
+    /// See [`CompletionCounters::switches`].
+    pub switches: u64,
+    /// See [`CompletionCounters::blocks`].
+    pub blocks: u64,
 }
 
 impl Totals {
@@ -131,11 +147,24 @@ impl Totals {
             entries: completion.entries.get(),
             invalid: completion.invalid.get(),
             events: completion.events.get(),
+            polls: completion.polls.get(),
+            arms: completion.arms.get(),
+            switches: completion.switches.get(),
+            blocks: completion.blocks.get(),
         }
     }
 
     /// Adds those of another queue, wrapping around.
     pub fn add(&mut self, other: &Self) {
+        self.combine(other, u64::wrapping_add);
+    }
+
+    /// Takes out what was there at an earlier moment.
+    pub fn subtract(&mut self, base: &Self) {
+        self.combine(base, u64::wrapping_sub);
+    }
+
+    fn combine(&mut self, other: &Self, f: impl Fn(u64, u64) -> u64) {
         for (to, from) in [
             (&mut self.posted, other.posted),
             (&mut self.doorbells, other.doorbells),
@@ -146,8 +175,12 @@ impl Totals {
             (&mut self.entries, other.entries),
             (&mut self.invalid, other.invalid),
             (&mut self.events, other.events),
+            (&mut self.polls, other.polls),
+            (&mut self.arms, other.arms),
+            (&mut self.switches, other.switches),
+            (&mut self.blocks, other.blocks),
         ] {
-            *to = to.wrapping_add(from);
+            *to = f(*to, from);
         }
         let arrays = [
             (&mut self.causes[..], &other.causes[..]),
@@ -155,13 +188,13 @@ impl Totals {
         ];
         for (to, from) in arrays {
             for (to, from) in to.iter_mut().zip(from) {
-                *to = to.wrapping_add(*from);
+                *to = f(*to, *from);
             }
         }
     }
 
     /// Every number with the name it is shown under.
-    pub fn named(&self) -> [(&'static str, u64); 9 + CAUSES + BATCHES] {
+    pub fn named(&self) -> [(&'static str, u64); 13 + CAUSES + BATCHES] {
         let [limit, idle, last, flush, hold, mode] = self.causes;
         let [b1, b2, b4, b8, b16, more] = self.batches;
         [
@@ -174,6 +207,10 @@ impl Totals {
             ("cqes", self.entries),
             ("invalid_cqes", self.invalid),
             ("events", self.events),
+            ("polls", self.polls),
+            ("arms", self.arms),
+            ("mode_switches", self.switches),
+            ("compressed_blocks", self.blocks),
             ("rung_limit", limit),
             ("rung_idle", idle),
             ("rung_last", last),
@@ -207,6 +244,10 @@ mod tests {
             &completion.entries,
             &completion.invalid,
             &completion.events,
+            &completion.polls,
+            &completion.arms,
+            &completion.switches,
+            &completion.blocks,
         ];
         let all = all.into_iter().chain(&post.causes).chain(&post.batches);
         for (i, counter) in all.enumerate() {
@@ -214,10 +255,13 @@ mod tests {
         }
         let mut sum = Totals::read(&post, &completion);
         sum.add(&Totals::read(&post, &completion));
+        let mut nothing = sum;
+        nothing.subtract(&sum);
+        assert_eq!(nothing, Totals::default());
         let mut values: Vec<u64> = sum.named().iter().map(|(_, v)| *v).collect();
         // Doorbells are the sum of their causes.
-        assert_eq!(values.remove(1), 2 * (9..=14).sum::<u64>());
-        assert_eq!(values, (1..=20).map(|n| 2 * n).collect::<Vec<u64>>());
+        assert_eq!(values.remove(1), 2 * (13..=18).sum::<u64>());
+        assert_eq!(values, (1..=24).map(|n| 2 * n).collect::<Vec<u64>>());
     }
 
     #[test]

@@ -115,6 +115,14 @@ impl Credit {
         retired
     }
 
+    /// Gives back the credits of all requests before number `next`, which are in flight.
+    ///
+    /// For the side that retires only.
+    #[inline(always)]
+    pub fn set_retired(&self, next: u32) {
+        self.retired.0.store(next, Ordering::Release);
+    }
+
     /// Requests posted so far, free running.
     #[inline(always)]
     pub fn posted(&self) -> u32 {

@@ -22,6 +22,16 @@ pub enum Choice {
     Auto,
 }
 
+impl Choice {
+    /// Its word in the parameter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Choice::Fixed(mode) => mode.name(),
+            Choice::Auto => "auto",
+        }
+    }
+}
+
 /// The parameter `cq_moderation`.
 ///
 /// # Invariants
@@ -112,6 +122,37 @@ impl Settings {
     /// From how many completions per second on `auto` goes from hybrid to interrupt.
     pub const fn interrupt_thresh(&self) -> u32 {
         self.interrupt_thresh
+    }
+
+    /// As three numbers: who decides, and the thresholds.
+    pub const fn pack(&self) -> (u32, u32, u32) {
+        let choice = match self.choice {
+            Choice::Auto => 0,
+            Choice::Fixed(Mode::Polling) => 1,
+            Choice::Fixed(Mode::Hybrid) => 2,
+            Choice::Fixed(Mode::Interrupt) => 3,
+        };
+        (choice, self.hybrid_thresh, self.interrupt_thresh)
+    }
+
+    /// From three numbers; `None` unless they go together.
+    pub fn unpack(choice: u32, hybrid_thresh: u32, interrupt_thresh: u32) -> Option<Settings> {
+        let choice = match choice {
+            0 => Choice::Auto,
+            1 => Choice::Fixed(Mode::Polling),
+            2 => Choice::Fixed(Mode::Hybrid),
+            3 => Choice::Fixed(Mode::Interrupt),
+            _ => return None,
+        };
+        let settings = Settings {
+            choice,
+            hybrid_thresh,
+            interrupt_thresh,
+        };
+        let fits = THRESHOLDS.contains(&hybrid_thresh)
+            && THRESHOLDS.contains(&interrupt_thresh)
+            && hybrid_thresh < interrupt_thresh;
+        fits.then_some(settings)
     }
 
     /// These settings with the changes that `text` asks for: all of them or, with an error, none.
