@@ -195,16 +195,40 @@ u32 mlx5_ulp_region_key(const struct mlx5_ulp_region *region);
 /* --------------------------------------------------------------- queue -- */
 
 /**
- * enum mlx5_ulp_queue_flags - who posts to a queue
+ * enum mlx5_ulp_queue_flags - who posts to a queue, and how it is found
  * @MLX5_ULP_QUEUE_SHARED: any number of tasks and interrupts, by
  *	mlx5_ulp_post_write() and mlx5_ulp_post_writes(), under the queue's lock
  * @MLX5_ULP_QUEUE_EXCLUSIVE: one poster at a time, by
  *	mlx5_ulp_exclusive_post_writes(), without a lock
+ * @MLX5_ULP_QUEUE_POLLED: no interrupts: requests complete in mlx5_ulp_poll(),
+ *	mlx5_ulp_queue_drain() and mlx5_ulp_queue_destroy() only; ORed
+ * @MLX5_ULP_QUEUE_NAMED: found by the name in @qid of &struct
+ *	mlx5_ulp_queue_attr; ORed
  */
 enum mlx5_ulp_queue_flags {
 	MLX5_ULP_QUEUE_SHARED		= 0,
 	MLX5_ULP_QUEUE_EXCLUSIVE	= 1 << 0,
+	MLX5_ULP_QUEUE_POLLED		= 1 << 1,
+	MLX5_ULP_QUEUE_NAMED		= 1 << 2,
 };
+
+/* Largest function number and largest local number in the name of a queue. */
+#define MLX5_ULP_MAX_VF_ID	253
+#define MLX5_ULP_MAX_LOCAL_QID	0xffffff
+
+/**
+ * mlx5_ulp_qid() - a consumer's name of a queue
+ * @vf_id: function that the queue serves: 0 for the physical one, at most
+ *	%MLX5_ULP_MAX_VF_ID
+ * @local_qid: number that this function knows it by, at most
+ *	%MLX5_ULP_MAX_LOCAL_QID
+ *
+ * Return: the name.
+ */
+static inline u32 mlx5_ulp_qid(u8 vf_id, u32 local_qid)
+{
+	return local_qid << 8 | vf_id;
+}
 
 /**
  * struct mlx5_ulp_queue_attr - how to make a queue
@@ -215,6 +239,7 @@ enum mlx5_ulp_queue_flags {
  *	reduced to the vectors that there are
  * @access: of &enum mlx5_ulp_access: what the peer may do through this queue
  * @flags: of &enum mlx5_ulp_queue_flags
+ * @qid: with %MLX5_ULP_QUEUE_NAMED, its name: of mlx5_ulp_qid()
  * @context: passed with each completion
  *
  * A request that needs neither more ranges nor more inline bytes than said here
@@ -227,6 +252,7 @@ struct mlx5_ulp_queue_attr {
 	u32 vector;
 	u32 access;
 	u32 flags;
+	u32 qid;
 	void *context;
 };
 
@@ -277,8 +303,9 @@ struct mlx5_ulp_connect_attr {
  *
  * Context: May sleep.
  * Return: the queue, to be given back by mlx5_ulp_queue_destroy(), or an
- * ERR_PTR(): %-EINVAL for attributes out of range, %-ENODEV, %-ENOMEM, or what
- * the firmware answered.
+ * ERR_PTR(): %-EINVAL for attributes out of range, %-EEXIST when another queue
+ * of the device has the name, %-ENOSPC when the device has 4,096 queues already,
+ * %-ENODEV, %-ENOMEM, or what the firmware answered.
  */
 struct mlx5_ulp_queue *mlx5_ulp_queue_create(struct mlx5_ulp_device *dev,
 					     const struct mlx5_ulp_queue_attr *attr);
@@ -338,6 +365,71 @@ int mlx5_ulp_queue_drain(struct mlx5_ulp_queue *queue);
  * Context: May sleep; not from a completion callback.
  */
 void mlx5_ulp_queue_destroy(struct mlx5_ulp_queue *queue);
+
+/* ------------------------------------------------------ finding queues -- */
+
+/**
+ * mlx5_ulp_queue_find() - the queue with a name
+ * @dev: a handle of the device that the queue is on, not necessarily the one that
+ *	it was made with
+ * @qid: its name, of mlx5_ulp_qid()
+ *
+ * Takes no lock. Who calls it within rcu_read_lock() may use the queue up to the
+ * end of the section even if somebody destroys it meanwhile: destroying waits.
+ *
+ * Context: Any context.
+ * Return: the queue, or %NULL when there is none of that name (any more).
+ */
+struct mlx5_ulp_queue *mlx5_ulp_queue_find(const struct mlx5_ulp_device *dev, u32 qid);
+
+/**
+ * mlx5_ulp_queue_find_qpn() - the queue with a QP number
+ * @dev: a handle of the device that the queue is on
+ * @qpn: the number
+ *
+ * As mlx5_ulp_queue_find(); finds queues without a name, too.
+ *
+ * Context: Any context.
+ * Return: the queue, or %NULL.
+ */
+struct mlx5_ulp_queue *mlx5_ulp_queue_find_qpn(const struct mlx5_ulp_device *dev, u32 qpn);
+
+/**
+ * mlx5_ulp_queue_prefetch() - prepare to find queues
+ * @dev: a handle of the device that they are on
+ * @qids: their names
+ * @count: how many
+ *
+ * Brings what is known of these names into the translation cache, and its cache
+ * lines to this CPU. For a batch of requests whose names are known before they
+ * are needed.
+ *
+ * Context: Any context.
+ */
+void mlx5_ulp_queue_prefetch(const struct mlx5_ulp_device *dev, const u32 *qids,
+			     unsigned int count);
+
+/**
+ * mlx5_ulp_queue_pin() - keep a queue in the translation cache
+ * @queue: the queue
+ *
+ * Its entry does not give way to others, until it is unpinned or destroyed, or
+ * the size of the cache is changed.
+ *
+ * Context: May sleep.
+ * Return: 0, %-ENOSPC when half of the entries where it may be are pinned,
+ * %-EOPNOTSUPP when the cache is off, %-ENODEV when the device is gone.
+ */
+int mlx5_ulp_queue_pin(struct mlx5_ulp_queue *queue);
+
+/**
+ * mlx5_ulp_queue_unpin() - undo mlx5_ulp_queue_pin()
+ * @queue: the queue
+ *
+ * Context: May sleep.
+ * Return: 0, %-ENOENT when it is not pinned, %-ENODEV when the device is gone.
+ */
+int mlx5_ulp_queue_unpin(struct mlx5_ulp_queue *queue);
 
 /* ------------------------------------------------------------- posting -- */
 
@@ -497,6 +589,21 @@ int mlx5_ulp_exclusive_post_writes(struct mlx5_ulp_exclusive *queue,
  * Context: Any context.
  */
 void mlx5_ulp_flush(struct mlx5_ulp_queue *queue);
+
+/**
+ * mlx5_ulp_poll() - look for completions
+ * @queue: the queue
+ * @budget: most completion entries to take
+ *
+ * Takes what the device has reported and calls back, in the caller's context
+ * with softirqs off. The only way to hear of completions of a queue with
+ * %MLX5_ULP_QUEUE_POLLED; with others a way to hear of them sooner.
+ *
+ * Context: Task or softirq; not from a completion callback.
+ * Return: completion entries taken; 0 when there is none, or when somebody else
+ * is at it.
+ */
+int mlx5_ulp_poll(struct mlx5_ulp_queue *queue, unsigned int budget);
 
 /* ---------------------------------------------------------- statistics -- */
 

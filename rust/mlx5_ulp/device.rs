@@ -37,12 +37,16 @@ use crate::{
         caps::Caps,
         events::EventTable, //
     },
-    observe::counters::CounterTable,
+    observe::{
+        counters::CounterTable,
+        latency::Latency, //
+    },
     params::{
         table::Parameter,
         text::Refusal,
         Params, //
-    }, //
+    },
+    qid::registry::Registry, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -104,6 +108,8 @@ pub(crate) struct Device {
     events: EventTable,
     #[pin]
     counters: CounterTable,
+    registry: Pin<KVBox<Registry>>,
+    latency: Arc<Latency>,
     /// Where queues make their debugfs folders, while the device's own exists.
     #[pin]
     queues_dir: Mutex<Option<Dir>>,
@@ -135,6 +141,13 @@ impl Device {
     ) -> Result<Arc<Self>> {
         // SAFETY: The caller guarantees that `mdev` is valid.
         let caps = unsafe { Caps::read(mdev) };
+        let latency = Arc::pin_init(Latency::new(), GFP_KERNEL)?;
+        latency.turn(params.latency_stats())?;
+        let registry = Registry::new()?;
+        // The parameter takes no size that the cache cannot have.
+        registry
+            .resize(params.qid_cache_size())
+            .map_err(|_| EINVAL)?;
         Arc::pin_init(
             pin_init!(Self {
                 mdev,
@@ -148,6 +161,8 @@ impl Device {
                 members <- new_mutex!(Some(KVec::new()), "mlx5_ulp_members"),
                 events <- EventTable::new(),
                 counters <- CounterTable::new(),
+                registry,
+                latency,
                 queues_dir <- new_mutex!(None, "mlx5_ulp_queues_dir"),
             }),
             GFP_KERNEL,
@@ -230,8 +245,20 @@ impl Device {
     pub(crate) fn change(&self, parameter: &Parameter, value: &[u8]) -> Result<(), Refusal> {
         let _changing = self.changing.lock();
         self.params.change(parameter, value)?;
+        self.apply();
         self.counters.params_changed(&self.params);
         Ok(())
+    }
+
+    /// Has what belongs to the device itself, and to no queue, follow the parameters.
+    fn apply(&self) {
+        if self.registry.resize(self.params.qid_cache_size()).is_err() {
+            // The parameter takes no size that the cache cannot have.
+            pr_err!("vf_qid_cache_size is not what the cache can have\n");
+        }
+        if self.latency.turn(self.params.latency_stats()).is_err() {
+            pr_warn!("no memory to measure latencies\n");
+        }
     }
 
     /// Who hears of events of the device.
@@ -242,6 +269,27 @@ impl Device {
     /// The counters of its queues.
     pub(crate) fn counters(&self) -> &CounterTable {
         &self.counters
+    }
+
+    /// What requests take, by stage.
+    pub(crate) fn latency(&self) -> &Arc<Latency> {
+        &self.latency
+    }
+
+    /// The sums of its views start from zero. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; what is not reset then goes on as before.
+    pub(crate) fn reset_views(&self) -> Result {
+        self.counters.reset();
+        self.latency.reset()
+    }
+
+    /// Its queues by name and by number.
+    #[inline(always)]
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// A copy of its present name.

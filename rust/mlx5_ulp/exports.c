@@ -22,10 +22,16 @@ EXPORT_SYMBOL_GPL(mlx5_ulp_queue_connect);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_drain);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_destroy);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_query_stats);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_find);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_find_qpn);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_prefetch);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_pin);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_unpin);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post_write);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_exclusive_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_flush);
+EXPORT_SYMBOL_GPL(mlx5_ulp_poll);
 
 /* It makes the RDMA devices, but none of its symbols is used here. */
 MODULE_SOFTDEP("pre: mlx5_ib");

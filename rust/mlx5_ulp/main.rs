@@ -4,8 +4,8 @@
 //!
 //! Work flows one way: a consumer calls `api`, a request is encoded into the send
 //! queue (`queue`, `wqe`), the device is told (`doorbell`), and the completion comes
-//! back through `cq`. Beside that road stand the firmware objects (`hw`) and what lets
-//! a human watch (`observe`). [`device`] ties them to the life of an RDMA device.
+//! back through `cq`. Beside that road stand the firmware objects (`hw`), the names of
+//! queues (`qid`) and what lets a human watch (`observe`). [`device`] ties them to the life of an RDMA device.
 
 use kernel::prelude::*;
 
@@ -20,8 +20,10 @@ mod hw;
 mod observe;
 mod params;
 mod pcie;
+mod qid;
 mod queue;
 mod sync;
+mod work;
 #[allow(dead_code, unreachable_pub)]
 mod wqe;
 

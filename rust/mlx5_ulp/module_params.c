@@ -7,6 +7,7 @@
  * the default.
  */
 #include <linux/moduleparam.h>
+#include <linux/stringify.h>
 
 #include "shim.h"
 
@@ -26,3 +27,18 @@ char *mlx5_ulp_param_doorbell_max_hold_us = "50";
 module_param_named(doorbell_max_hold_us, mlx5_ulp_param_doorbell_max_hold_us, charp, 0444);
 MODULE_PARM_DESC(doorbell_max_hold_us,
 		 "Longest time that a WQE waits for the doorbell, 1 to 10000 us");
+
+char *mlx5_ulp_param_cq_moderation = "auto hybrid_thresh=50000 interrupt_thresh=200000";
+module_param_named(cq_moderation, mlx5_ulp_param_cq_moderation, charp, 0444);
+MODULE_PARM_DESC(cq_moderation,
+		 "How completions are noticed: polling, hybrid, interrupt, auto; hybrid_thresh=N, interrupt_thresh=N");
+
+char *mlx5_ulp_param_vf_qid_cache_size = __stringify(MLX5_VF_QID_CACHE_SIZE);
+module_param_named(vf_qid_cache_size, mlx5_ulp_param_vf_qid_cache_size, charp, 0444);
+MODULE_PARM_DESC(vf_qid_cache_size,
+		 "Entries of each QID translation cache: 0 (off) or a power of two from 8 to "
+		 __stringify(MLX5_VF_QID_CACHE_SIZE));
+
+char *mlx5_ulp_param_latency_stats = "off";
+module_param_named(latency_stats, mlx5_ulp_param_latency_stats, charp, 0444);
+MODULE_PARM_DESC(latency_stats, "Whether latencies are measured: off, on");

@@ -13,6 +13,7 @@
 //! and when a queue is made.
 
 use crate::{
+    cq::moderation::settings::Settings,
     doorbell::{
         policy::Mode,
         DoorbellConfig, //
@@ -51,10 +52,20 @@ pub(crate) enum Key {
     DoorbellMaxBatch,
     /// In [`crate::doorbell::hold::RANGE_US`].
     DoorbellMaxHoldUs,
+    /// Choice of `cq_moderation`, packed.
+    CqChoice,
+    /// Its first threshold.
+    CqHybridThresh,
+    /// Its second threshold.
+    CqInterruptThresh,
+    /// Entries of each translation cache.
+    QidCacheSize,
+    /// Whether latencies are measured.
+    LatencyStats,
 }
 
 impl Key {
-    const COUNT: usize = Key::DoorbellMaxHoldUs as usize + 1;
+    const COUNT: usize = Key::LatencyStats as usize + 1;
 }
 
 /// The values of one device.
@@ -129,6 +140,37 @@ impl Params {
             max_batch: self.get(Key::DoorbellMaxBatch),
             max_hold_us: self.get(Key::DoorbellMaxHoldUs),
         }
+    }
+}
+
+/// How completions are noticed: three values, read one by one. One who changes them tells the queues when
+/// all are there, so what a queue meets half-way is soon put right.
+impl Params {
+    /// The settings; the usual ones where the three do not go together yet.
+    pub(crate) fn moderation(&self) -> Settings {
+        Settings::unpack(
+            self.get(Key::CqChoice),
+            self.get(Key::CqHybridThresh),
+            self.get(Key::CqInterruptThresh),
+        )
+        .unwrap_or(Settings::DEFAULT)
+    }
+
+    fn set_moderation(&self, settings: &Settings) {
+        let (choice, hybrid, interrupt) = settings.pack();
+        self.set(Key::CqChoice, choice);
+        self.set(Key::CqHybridThresh, hybrid);
+        self.set(Key::CqInterruptThresh, interrupt);
+    }
+
+    /// Entries of each translation cache.
+    pub(crate) fn qid_cache_size(&self) -> usize {
+        self.get(Key::QidCacheSize) as usize
+    }
+
+    /// Whether latencies are measured.
+    pub(crate) fn latency_stats(&self) -> bool {
+        self.get(Key::LatencyStats) != 0
     }
 }
 

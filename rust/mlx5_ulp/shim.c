@@ -7,8 +7,11 @@
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/interrupt.h>
+#include <linux/io.h>
 #include <linux/mm.h>
+#include <linux/percpu.h>
 #include <linux/printk.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -116,4 +119,58 @@ unsigned int mlx5_ulp_shim_online_cpus(void)
 void mlx5_ulp_shim_tracepoint_synchronize(void)
 {
 	tracepoint_synchronize_unregister();
+}
+
+void *mlx5_ulp_shim_percpu_alloc(size_t size)
+{
+	return (__force void *)__alloc_percpu(size, sizeof(u64));
+}
+
+void mlx5_ulp_shim_percpu_free(void *base)
+{
+	free_percpu((__force void __percpu *)base);
+}
+
+void mlx5_ulp_shim_percpu_inc(void *word)
+{
+	this_cpu_inc(*(__force u64 __percpu *)word);
+}
+
+u64 mlx5_ulp_shim_percpu_sum(const void *base, size_t offset)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*(u64 *)(per_cpu_ptr((const char __force __percpu *)base, cpu) +
+					  offset));
+	return sum;
+}
+
+struct mlx5_ulp_static_key mlx5_ulp_latency_key = { STATIC_KEY_FALSE_INIT };
+
+void mlx5_ulp_shim_latency(bool on)
+{
+	if (on)
+		static_branch_inc(&mlx5_ulp_latency_key.key);
+	else
+		static_branch_dec(&mlx5_ulp_latency_key.key);
+}
+
+unsigned int mlx5_ulp_shim_cpu(void)
+{
+	return raw_smp_processor_id();
+}
+
+u64 mlx5_ulp_shim_device_clock(struct mlx5_core_dev *mdev)
+{
+	u32 high, low, again;
+
+	high = ioread32be(&mdev->iseg->internal_timer_h);
+	low = ioread32be(&mdev->iseg->internal_timer_l);
+	again = ioread32be(&mdev->iseg->internal_timer_h);
+	/* The low half has wrapped around in between. */
+	if (high != again)
+		low = ioread32be(&mdev->iseg->internal_timer_l);
+	return (u64)again << 32 | low;
 }

@@ -7,6 +7,7 @@
 #define MLX5_ULP_SHIM_H
 
 #include <linux/dma-mapping.h>
+#include <linux/jump_label.h>
 #include <linux/mlx5/cq.h>
 #include <linux/mlx5/driver.h>
 #include <linux/pci.h>
@@ -29,6 +30,9 @@ extern char *mlx5_ulp_param_doorbell_mode;
 extern char *mlx5_ulp_param_doorbell_batch;
 extern char *mlx5_ulp_param_doorbell_max_batch;
 extern char *mlx5_ulp_param_doorbell_max_hold_us;
+extern char *mlx5_ulp_param_cq_moderation;
+extern char *mlx5_ulp_param_vf_qid_cache_size;
+extern char *mlx5_ulp_param_latency_stats;
 
 /*
  * Map the page at @addr, which is in the linear map or from vmalloc; @dir is of
@@ -62,5 +66,32 @@ void mlx5_ulp_shim_spin_release(spinlock_t *lock);
 /* Softirqs off and on again on this CPU; nests. */
 void mlx5_ulp_shim_bh_disable(void);
 void mlx5_ulp_shim_bh_enable(void);
+
+/* Entries of a QID translation cache, a power of two from 8 to 65536: see Kbuild. */
+enum { MLX5_ULP_VF_QID_CACHE_ENTRIES = MLX5_VF_QID_CACHE_SIZE };
+
+/*
+ * Per-CPU words: @size bytes of them, zeroed; one of this CPU counted up; those of
+ * all CPUs at @offset added.
+ */
+void *mlx5_ulp_shim_percpu_alloc(size_t size);
+void mlx5_ulp_shim_percpu_free(void *base);
+void mlx5_ulp_shim_percpu_inc(void *word);
+u64 mlx5_ulp_shim_percpu_sum(const void *base, size_t offset);
+
+/* Latencies are measured while this is enabled; see observe/latency.rs. */
+struct mlx5_ulp_static_key {
+	struct static_key_false key;
+};
+extern struct mlx5_ulp_static_key mlx5_ulp_latency_key;
+
+/* One more who wants it enabled, or one less. */
+void mlx5_ulp_shim_latency(bool on);
+
+/* Number of this CPU, for a caller that stays on it. */
+unsigned int mlx5_ulp_shim_cpu(void);
+
+/* The device's free-running clock. */
+u64 mlx5_ulp_shim_device_clock(struct mlx5_core_dev *mdev);
 
 #endif /* MLX5_ULP_SHIM_H */

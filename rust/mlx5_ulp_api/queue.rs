@@ -70,6 +70,7 @@ impl Queue {
             vector: attr.vector,
             access: attr.access.bits(),
             flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED,
+            qid: 0,
             context: null_mut(),
         };
         // SAFETY: The handle is open, the attributes are valid.

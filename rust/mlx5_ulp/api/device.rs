@@ -16,14 +16,18 @@ use crate::{
         mkey::MemoryKey,
         pd::ProtectionDomain, //
     },
+    qid::registry::Registry,
     queue::{
         ring::MAX_LOG_BLOCKS,
         shape::Shape, //
     },
 };
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering::Relaxed, //
+use core::{
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicU32,
+        Ordering::Relaxed, //
+    },
 };
 use kernel::{
     bindings::task_struct,
@@ -63,6 +67,8 @@ struct Hardware {
 /// A consumer's hold on a device: its protection domain, and how it hears of removal.
 #[pin_data]
 pub(super) struct Handle {
+    /// That of `device`, which keeps it: one load less on the way to a queue.
+    registry: NonNull<Registry>,
     device: Arc<Device>,
     /// `None` once it is shut down.
     #[pin]
@@ -78,7 +84,8 @@ pub(super) struct Handle {
     context: *mut c_void,
 }
 
-// SAFETY: `context` and the task are only handed back and compared; the rest is `Send`.
+// SAFETY: `context` and the task are only handed back and compared; the registry is `Sync`, the rest is
+// `Send`.
 unsafe impl Send for Handle {}
 // SAFETY: As above; what changes is behind locks.
 unsafe impl Sync for Handle {}
@@ -94,7 +101,8 @@ impl Handle {
         let key = MemoryKey::local(pd.clone())?;
         let log_blocks = hold.caps().log_max_qp_sz.min(MAX_LOG_BLOCKS);
         let limits = bindings::mlx5_ulp_limits {
-            max_depth: 1 << log_blocks.min(hold.caps().log_max_cq_sz),
+            // A completion queue has twice as many entries.
+            max_depth: 1 << log_blocks.min(hold.caps().log_max_cq_sz.saturating_sub(1)),
             max_sge: Shape::MAX_SGE,
             max_inline: Shape::MAX_INLINE,
             max_message: 1 << hold.caps().log_max_msg.min(31),
@@ -112,6 +120,7 @@ impl Handle {
                 told <- Completion::new(),
                 removal,
                 context,
+                registry: NonNull::from(device.registry()),
                 device,
             }),
             GFP_KERNEL,
@@ -136,6 +145,13 @@ impl Handle {
     /// The device.
     pub(super) fn device(&self) -> &Arc<Device> {
         &self.device
+    }
+
+    /// The queues of the device.
+    #[inline(always)]
+    pub(super) fn registry(&self) -> &Registry {
+        // SAFETY: `device` keeps its registry, pinned, and `self` keeps `device`.
+        unsafe { self.registry.as_ref() }
     }
 
     /// Ends the handle for its consumer: it is not told any more when this returns, unless this is called

@@ -7,12 +7,14 @@
 //! | [`device`] | `struct mlx5_ulp_device`: a consumer's hold on a device |
 //! | [`region`] | `struct mlx5_ulp_region`: registered memory |
 //! | [`queue`] | `struct mlx5_ulp_queue`: create, connect, drain, destroy |
+//! | [`find`] | queues by name and by number |
 //! | [`post`] | posting, the only part that is on the data path |
 //!
 //! A handle is an [`Arc`](kernel::sync::Arc) that the consumer owns in the form of a raw pointer. The
 //! removal of a device leaves handles alive: their calls answer `ENODEV` until they are destroyed.
 
 mod device;
+mod find;
 mod post;
 mod queue;
 mod region;

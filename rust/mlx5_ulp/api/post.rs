@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posting: the part of the interface that is on the data path.
+//! Posting and polling: the part of the interface that is on the data path.
 
 use super::{
     declared,
@@ -18,7 +18,8 @@ declared!(
     mlx5_ulp_post_write,
     mlx5_ulp_post_writes,
     mlx5_ulp_exclusive_post_writes,
-    mlx5_ulp_flush
+    mlx5_ulp_flush,
+    mlx5_ulp_poll,
 );
 
 /// See `<mlx5_ulp.h>`.
@@ -95,4 +96,17 @@ unsafe extern "C" fn mlx5_ulp_exclusive_post_writes(
 unsafe extern "C" fn mlx5_ulp_flush(queue: *mut bindings::mlx5_ulp_queue) {
     // SAFETY: Guaranteed by the caller.
     unsafe { self::queue(queue) }.send().flush();
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_poll(queue: *mut bindings::mlx5_ulp_queue, budget: c_uint) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    let taken = unsafe { self::queue(queue) }.send().poll_now(budget);
+    // A completion queue has at most 2^22 entries.
+    taken as c_int
 }

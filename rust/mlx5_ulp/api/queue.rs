@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     observe::counters::Source,
+    qid::key::Name,
     queue::{
         credit::Handle,
         queue::{
@@ -71,10 +72,15 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
     let (handle, attr) = unsafe { (handle(dev), &*attr) };
     let pd = handle.pd();
     let create = || {
-        let handle = match attr.flags {
+        const EXCLUSIVE: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_EXCLUSIVE;
+        const POLLED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_POLLED;
+        const NAMED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED;
+        if attr.flags & !(EXCLUSIVE | POLLED | NAMED) != 0 {
+            return Err(EINVAL);
+        }
+        let handle = match attr.flags & EXCLUSIVE {
             0 => Handle::Shared,
-            bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_EXCLUSIVE => Handle::Exclusive,
-            _ => return Err(EINVAL),
+            _ => Handle::Exclusive,
         };
         let config = QueueConfig {
             handle,
@@ -85,6 +91,8 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
             },
             vector: attr.vector,
             access: access(attr.access)?,
+            name: (attr.flags & NAMED != 0).then_some(Name::from_raw(attr.qid)),
+            polled: attr.flags & POLLED != 0,
             context: attr.context,
         };
         Queue::new(pd?, &config)

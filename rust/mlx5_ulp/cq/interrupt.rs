@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completions when the device says so.
+//! Completions when the device says so, and for a while after.
 
+use super::moderator::After;
 use crate::{
     hw::cq::{
         CompletionHandler,
@@ -18,23 +19,41 @@ use kernel::{
 const BUDGET: u32 = 256;
 
 /// Serves the completion queue of one send queue, in the tasklet of its vector.
+///
+/// A stretch of looking begins with an event of the device and ends with the arming. In between, the
+/// tasklet puts the queue back on its own list, so that the other queues of the vector, and with
+/// `ksoftirqd` the other tasks of the CPU, get their turns.
 pub(crate) struct Interrupt(pub(crate) Arc<SendQueue>);
 
 impl CompletionHandler for Interrupt {
-    /// Polls and arms again.
+    /// Polls, and looks again or arms, as the mode says.
     ///
     /// No completion is lost between the last look and the arming: the arm command carries the consumer
-    /// counter, and the device raises the event at once when it has written entries beyond that. For the
-    /// same reason a poll that ran out of budget just arms: the event brings it back.
+    /// counter, and the device raises the event at once when it has written entries beyond that.
     fn completion(&self, cq: &CqCore) {
         let queue = &self.0;
-        queue.completing.counters().events.add(1);
-        // Refused: the queue is being shut down, and who has the turn takes what is there.
         let Some(turn) = queue.turn() else {
+            // Somebody else completes, and does not arm: this event is still to be answered. Once the
+            // queue is over there is nothing to be told any more.
+            if !queue.completing.is_over() {
+                cq.again();
+            }
             return;
         };
-        queue.poll(&turn, cq, BUDGET);
-        cq.arm(queue.consumer(&turn), false);
+        let found = queue.poll(&turn, BUDGET);
+        match queue.looked(&turn, found) {
+            After::Again => {
+                drop(turn);
+                cq.again();
+            }
+            After::Arm => {
+                let consumer = queue.consumer(&turn);
+                // Before the arming: the event may come on another CPU, and find the turn taken.
+                drop(turn);
+                cq.arm(consumer, false);
+            }
+            After::Nothing => {}
+        }
     }
 
     fn failed(&self, cq: &CqCore) {

@@ -4,15 +4,24 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`cqe`], [`syndrome`] | pure: entries and reasons |
+//! | [`cqe`], [`compressed`], [`syndrome`] | pure: entries and reasons |
+//! | [`moderation`] | pure: which mode, and what to do after a look |
 //! | [`poll`] | takes entries, retires requests, tells consumers |
-//! | [`interrupt`] | polls when the device says so |
+//! | [`unusual`] | entries that are not a plain success |
+//! | [`moderator`] | the mode of a queue: what follows a look, what the device is told |
+//! | [`interrupt`] | looks when the device says so, and for a while after |
 
 use crate::be;
 
 #[allow(dead_code, unreachable_pub)]
+pub(crate) mod compressed;
+#[allow(dead_code, unreachable_pub)]
 pub(crate) mod cqe;
 pub(crate) mod interrupt;
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod moderation;
+pub(crate) mod moderator;
 pub(crate) mod poll;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod syndrome;
+mod unusual;

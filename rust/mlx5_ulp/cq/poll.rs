@@ -4,6 +4,12 @@
 //!
 //! The device is not trusted: an entry retires requests only if it names a WQE that is in flight on
 //! this queue. Everything else is counted, reported once and dropped.
+//!
+//! # Room
+//!
+//! The consumer counter goes to the doorbell record once in a poll, behind its last entry, while callbacks
+//! post anew into the credits that came back. So a completion queue has entries for all requests in flight
+//! *and* for those that one poll takes: [`Completing::room`] is what is left for the latter.
 
 use super::{
     cqe::{
@@ -11,7 +17,7 @@ use super::{
         Opcode,
         Tail, //
     },
-    syndrome::Syndrome, //
+    unusual::Took, //
 };
 use crate::{
     hw::{
@@ -19,32 +25,44 @@ use crate::{
         cq::CqCore, //
     },
     observe::{
+        latency,
         totals::CompletionCounters,
         trace, //
     },
     queue::{
-        in_flight::Range,
+        in_flight::View,
         request::{
             deliver,
             Outcome, //
         },
         send::SendQueue, //
     },
+    wqe,
 };
-use core::sync::atomic::{
-    AtomicBool,
-    AtomicU32,
-    Ordering::{
-        Acquire,
-        Relaxed,
-        Release, //
+use core::{
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
+    sync::atomic::{
+        AtomicBool,
+        AtomicPtr,
+        AtomicU32,
+        Ordering::{
+            Acquire,
+            Relaxed,
+            Release, //
+        }, //
+    },
+};
+use kernel::{
+    prelude::*,
+    time::{
+        delay::fsleep,
+        Delta, //
     }, //
 };
-use kernel::prelude::*;
-
-/// Byte of an error entry with the vendor's syndrome; the syndrome follows
-/// (`struct mlx5_err_cqe`).
-const VENDOR_SYNDROME: usize = 0x36;
+use mlx5_ulp_bindings as bindings;
 
 /// What only one who completes touches: guarded by `taken`.
 #[repr(align(64))]
@@ -52,14 +70,20 @@ pub(crate) struct Completing {
     /// Whether somebody is at it. Not a lock: nobody waits for it with interrupts off, and callbacks
     /// run while it is set.
     taken: AtomicBool,
+    /// Whether everything was completed for good: nobody looks at the ring any more.
+    over: AtomicBool,
     /// Whether an entry that made no sense has been reported.
-    reported: AtomicBool,
+    pub(super) reported: AtomicBool,
     /// Whether an error entry was taken.
-    failed: AtomicBool,
+    pub(super) failed: AtomicBool,
     /// The QP that entries must name.
     qpn: AtomicU32,
     /// Entries taken, free running.
     consumer: AtomicU32,
+    /// Entries that one poll may take.
+    room: AtomicU32,
+    /// The ring; null until it is attached.
+    cq: AtomicPtr<CqCore>,
     counters: CompletionCounters,
 }
 
@@ -68,22 +92,65 @@ impl Completing {
     pub(crate) fn new() -> Self {
         Self {
             taken: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             reported: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             qpn: AtomicU32::new(0),
             consumer: AtomicU32::new(0),
+            room: AtomicU32::new(0),
+            cq: AtomicPtr::new(null_mut()),
             counters: CompletionCounters::default(),
         }
     }
 
-    /// From here on entries must name this QP.
-    pub(crate) fn expect(&self, qpn: u32) {
+    /// From here on entries come in `cq`, must name this QP, and up to `depth` requests are in flight.
+    ///
+    /// # Safety
+    ///
+    /// `cq` must live until [`SendQueue::end`] has returned.
+    pub(crate) unsafe fn attach(&self, cq: &CqCore, qpn: u32, depth: u32) {
+        let entries = 1u32 << (cq.log_entries() & 31);
+        self.room
+            .store(entries.saturating_sub(depth).max(1), Relaxed);
         self.qpn.store(qpn, Relaxed);
+        self.cq.store(core::ptr::from_ref(cq).cast_mut(), Release);
     }
 
     /// What has completed.
     pub(crate) fn counters(&self) -> &CompletionCounters {
         &self.counters
+    }
+
+    /// Whether everything has completed for good.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Acquire)
+    }
+
+    /// Entries that one poll may take.
+    pub(super) fn room(&self) -> u32 {
+        self.room.load(Relaxed)
+    }
+
+    /// The QP that entries must name.
+    pub(super) fn qpn(&self) -> u32 {
+        self.qpn.load(Relaxed)
+    }
+
+    /// The completion mode was switched. By whoever holds the lock of the moderator.
+    pub(super) fn switched(&self) {
+        self.counters.switches.add(1);
+    }
+
+    /// The ring, for the holder of the turn, who may look at it until he gives the turn back.
+    #[inline(always)]
+    pub(super) fn ring<'a>(&self, _turn: &'a Turn<'_>) -> Option<&'a CqCore> {
+        if self.over.load(Relaxed) {
+            return None;
+        }
+        // SAFETY: By the contract of `attach` it lives until `end` has returned, which waits for the turn
+        // and sets `over` while it has it.
+        unsafe { self.cq.load(Acquire).as_ref() }
     }
 }
 
@@ -96,41 +163,79 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// One entry, as far as completing needs it.
-struct Entry {
-    tail: Tail,
-    /// Only read if the entry is an error.
-    syndrome: Syndrome,
-    vendor_syndrome: u8,
+/// Softirqs are off on this CPU while it exists: consumers are called in the context of a softirq, from
+/// wherever that happens.
+struct SoftirqsOff;
+
+impl SoftirqsOff {
+    fn new() -> Self {
+        // SAFETY: Nests, and is undone by `drop` in the same task.
+        unsafe { bindings::mlx5_ulp_shim_bh_disable() };
+        Self
+    }
 }
 
-/// Takes a look at entry `consumer`; `None` when the device has not written it.
-#[inline(always)]
-fn look(ring: &CqCore, consumer: u32) -> Option<Entry> {
-    let bytes = ring.cqe(consumer);
-    // SAFETY: An entry has 64 bytes, the ring lives as long as `ring`, and a byte is read in one piece.
-    let op_own = unsafe { bytes.add(cqe::SIZE - 1).read_volatile() };
-    if !cqe::ready(op_own, consumer, ring.log_entries()) {
-        return None;
+impl Drop for SoftirqsOff {
+    fn drop(&mut self) {
+        // SAFETY: Undoes `new`.
+        unsafe { bindings::mlx5_ulp_shim_bh_enable() };
     }
-    // The device wrote the last byte last; nothing of the entry may be read before it.
-    barrier::dma_rmb();
-    // SAFETY: As above; entries are aligned to 64 bytes, so the last 8 are aligned.
-    let tail = unsafe { bytes.add(cqe::TAIL).cast::<u64>().read_volatile() };
-    let tail = Tail::decode(&tail.to_ne_bytes());
-    let (mut syndrome, mut vendor_syndrome) = (Syndrome(0), 0);
-    if tail.opcode().is_error() {
-        // SAFETY: As above.
+}
+
+/// The place of the consumer in the ring: where the last eight bytes of the next entry are.
+struct Place {
+    at: NonNull<u64>,
+    first: NonNull<u64>,
+    /// Behind the last entry's.
+    end: NonNull<u64>,
+}
+
+impl Place {
+    /// The place of counter `consumer`.
+    #[inline(always)]
+    fn new(ring: &CqCore, consumer: u32) -> Self {
+        let base = ring.base();
+        let entries = 1usize << (ring.log_entries() & 31);
+        let index = consumer as usize & entries.wrapping_sub(1);
+        // SAFETY: The ring has `entries` entries and is aligned to a page, `index` is one of them: these
+        // are eight aligned bytes in the ring, and the last one is behind the ring by as much.
         unsafe {
-            vendor_syndrome = bytes.add(VENDOR_SYNDROME).read_volatile();
-            syndrome = Syndrome(bytes.add(VENDOR_SYNDROME + 1).read_volatile());
+            let first = base.add(cqe::TAIL).cast::<u64>();
+            Self {
+                at: first.byte_add(index * cqe::SIZE),
+                first,
+                end: NonNull::new_unchecked(first.as_ptr().wrapping_byte_add(entries * cqe::SIZE)),
+            }
         }
     }
-    Some(Entry {
-        tail,
-        syndrome,
-        vendor_syndrome,
-    })
+
+    /// What is there, in one piece. The device may write it at any time.
+    #[inline(always)]
+    fn read(&self) -> u64 {
+        // SAFETY: By `new` and `advance`, `at` is in the ring, which lives as long as the poll.
+        unsafe { self.at.read_volatile() }
+    }
+
+    /// Goes to the next entry. True when that begins another round.
+    #[inline(always)]
+    fn advance(&mut self) -> bool {
+        // SAFETY: `at` is before `end`, by a whole number of entries.
+        self.at = unsafe { self.at.byte_add(cqe::SIZE) };
+        let round = self.at == self.end;
+        if round {
+            self.at = self.first;
+        }
+        round
+    }
+}
+
+/// How far a poll has come.
+#[derive(Clone, Copy)]
+pub(super) struct Progress {
+    /// Entries taken, free running.
+    pub(super) consumer: u32,
+    /// Requests retired, free running.
+    pub(super) retired: u32,
 }
 
 impl SendQueue {
@@ -155,148 +260,147 @@ impl SendQueue {
         self.completing.consumer.load(Relaxed)
     }
 
-    /// Takes up to `budget` entries and completes what they say. Returns how many it took.
+    /// Takes up to `budget` entries, and not more than there is room for, and completes what they say.
+    /// Returns how many it took: 0 when there was none, or the queue is over.
     ///
     /// Softirqs must be off: consumers are called.
-    pub(crate) fn poll(&self, _turn: &Turn<'_>, ring: &CqCore, budget: u32) -> u32 {
-        let mut consumer = self.completing.consumer.load(Relaxed);
-        let before = self.credit.retired();
-        let mut taken = 0u32;
-        while taken < budget {
-            let Some(entry) = look(ring, consumer) else {
+    pub(crate) fn poll(&self, turn: &Turn<'_>, budget: u32) -> u32 {
+        let completing = &self.completing;
+        let Some(ring) = completing.ring(turn) else {
+            return 0;
+        };
+        let budget = budget.min(completing.room());
+        let (qpn, log_entries) = (completing.qpn(), ring.log_entries());
+        let done = Outcome::Done.completion(self.context());
+        let requests = self.requests.view();
+        let (first, retired) = (completing.consumer.load(Relaxed), self.credit.retired());
+        let mut now = Progress {
+            consumer: first,
+            retired,
+        };
+        let mut place = Place::new(ring, first);
+        let mut plain = cqe::plain(qpn, first, log_entries);
+        let mut left = budget;
+        while left != 0 {
+            let word = place.read();
+            // Nothing else of the entry, nor what the device did before, may be read before that.
+            barrier::dma_rmb();
+            if (word ^ plain) & cqe::PLAIN_MASK == 0 {
+                let counter = Tail::decode(&word.to_ne_bytes()).wqe_counter;
+                if let Some(range) = requests.at(counter, now.retired, self.credit.posted()) {
+                    trace::completion(self.pci, qpn, counter, Opcode::REQ.0, 0);
+                    if latency::is_on() {
+                        let opcode = Tail::decode(&word.to_ne_bytes()).wqe_opcode;
+                        let mut retired = now.retired;
+                        self.measure(
+                            ring,
+                            now.consumer,
+                            wqe::opcode::Opcode(opcode),
+                            range.end,
+                            || {
+                                self.retire(&requests, &mut retired, range.end, &done);
+                            },
+                        );
+                        now.retired = retired;
+                    } else {
+                        self.retire(&requests, &mut now.retired, range.end, &done);
+                    }
+                    now.consumer = now.consumer.wrapping_add(1);
+                    left = left.wrapping_sub(1);
+                    if place.advance() {
+                        plain ^= cqe::OWNER;
+                    }
+                    continue;
+                }
+            }
+            // A copy goes to where the unusual is done, so that the original stays in registers.
+            let mut cold = now;
+            let took = self.take_unusual(ring, &mut cold, word, left);
+            left = left.saturating_sub(cold.consumer.wrapping_sub(now.consumer));
+            now = cold;
+            if let Took::Nothing = took {
                 break;
-            };
-            consumer = consumer.wrapping_add(1);
-            taken = taken.wrapping_add(1);
-            // Before any callback: what it posts may complete at once, into the entry just taken.
-            self.completing.consumer.store(consumer, Relaxed);
-            ring.set_consumer(consumer);
-            self.take(&entry);
+            }
+            place = Place::new(ring, now.consumer);
+            plain = cqe::plain(qpn, now.consumer, log_entries);
         }
+        let taken = now.consumer.wrapping_sub(first);
         if taken != 0 {
-            self.completing.counters.entries.add(taken.into());
-            self.completed(self.credit.retired().wrapping_sub(before));
+            ring.set_consumer(now.consumer);
+            completing.consumer.store(now.consumer, Relaxed);
+            completing.counters.entries.add(taken.into());
+            let retired = now.retired.wrapping_sub(retired);
+            completing.counters.completed.add(retired.into());
+            self.completed(retired);
         }
         taken
     }
 
-    /// Completes what one entry says.
+    /// Completes all requests before number `end`, those from `retired` on, which are in flight.
     #[inline(always)]
-    fn take(&self, entry: &Entry) {
-        let tail = &entry.tail;
-        trace::completion(
-            self.pci,
-            tail.qpn,
-            tail.wqe_counter,
-            tail.opcode().0,
-            entry.syndrome.0,
-        );
-        let range = self.requests.at(
-            tail.wqe_counter,
-            self.credit.retired(),
-            self.credit.posted(),
-        );
-        let (Some(range), true) = (range, tail.qpn == self.completing.qpn.load(Relaxed)) else {
-            return self.nonsense(tail);
-        };
-        match tail.opcode() {
-            Opcode::REQ => self.complete(range.end, Outcome::Done),
-            Opcode::REQ_ERR => self.take_error(entry, range),
-            _ => self.nonsense(tail),
-        }
-    }
-
-    /// Completes all requests before number `end`.
-    #[inline(always)]
-    fn complete(&self, end: u32, outcome: Outcome) {
-        let completion = outcome.completion(self.context());
-        let mut count = 0u64;
-        loop {
-            let request = self.credit.retired();
-            if request == end {
-                break;
-            }
-            let cookie = self.requests.cookie(request);
+    pub(super) fn retire(
+        &self,
+        requests: &View<'_>,
+        retired: &mut u32,
+        end: u32,
+        completion: &bindings::mlx5_ulp_completion,
+    ) {
+        while *retired != end {
+            let cookie = requests.cookie(*retired);
+            *retired = retired.wrapping_add(1);
             // The credit comes back first, so that the callback can post.
-            self.credit.retire();
-            count = count.wrapping_add(1);
-            // SAFETY: `InFlight::at` or the caller have it that the request is in flight; it has just
-            // been retired, and what is retired is never delivered again.
-            unsafe { deliver(cookie, &completion) };
-        }
-        self.completing.counters.completed.add(count);
-        if outcome != Outcome::Done {
-            self.count_failures(outcome, count);
+            self.credit.set_retired(*retired);
+            // SAFETY: The request was in flight, as `InFlight::at` or the credits say; it has just been
+            // retired, and what is retired is never delivered again.
+            unsafe { deliver(cookie, completion) };
         }
     }
 
-    #[cold]
-    fn count_failures(&self, outcome: Outcome, count: u64) {
-        match outcome {
-            Outcome::Flushed { .. } => self.completing.counters.flushed.add(count),
-            _ => self.completing.counters.errors.add(count),
+    /// Completes everything in flight without the device, waiting for the turn: see [`SendQueue::end`].
+    /// Sleeps.
+    pub(crate) fn complete_all(&self) {
+        loop {
+            {
+                let _softirqs = SoftirqsOff::new();
+                if let Some(turn) = self.turn() {
+                    return self.end(&turn);
+                }
+            }
+            fsleep(Delta::from_micros(20));
         }
     }
 
-    /// An error entry: the requests of its WQE have failed.
+    /// Takes up to `budget` entries for a consumer who looks by himself. Any context but hard interrupts.
+    pub(crate) fn poll_now(&self, budget: u32) -> u32 {
+        let _softirqs = SoftirqsOff::new();
+        match self.turn() {
+            Some(turn) => self.poll(&turn, budget),
+            None => 0,
+        }
+    }
+
+    /// Tells the device how to moderate its events. Sleeps; one at a time, from the work item or before
+    /// it is queued.
     ///
-    /// Those before it that nothing reported were carried out if this is the first error entry: the device
-    /// works in order, and once it has failed it reports every WQE.
-    #[cold]
-    #[inline(never)]
-    fn take_error(&self, entry: &Entry, range: Range) {
-        let (syndrome, vendor_syndrome) = (entry.syndrome, entry.vendor_syndrome);
-        let outcome = if syndrome.is_flush() {
-            Outcome::Flushed {
-                syndrome,
-                vendor_syndrome,
-            }
-        } else {
-            Outcome::Failed {
-                syndrome,
-                vendor_syndrome,
-            }
-        };
-        // No more posts before the first consumer hears of it.
-        self.fail();
-        if !self.completing.failed.swap(true, Relaxed) {
-            if !syndrome.is_flush() {
-                pr_warn!(
-                    "queue {:#x}: WQE {} failed: {} (syndrome {:#x}, vendor {:#x})\n",
-                    entry.tail.qpn,
-                    entry.tail.wqe_counter,
-                    syndrome.text(),
-                    syndrome.0,
-                    vendor_syndrome
-                );
-            }
-            self.complete(range.begin, Outcome::Done);
-        }
-        self.complete(range.end, outcome);
-        // What waits for the doorbell is to be flushed by the device, too.
-        self.flush();
-    }
-
-    /// An entry that cannot be.
-    #[cold]
-    #[inline(never)]
-    fn nonsense(&self, tail: &Tail) {
-        self.completing.counters.invalid.add(1);
-        if !self.completing.reported.swap(true, Relaxed) {
-            pr_warn!(
-                "completion entry names nothing in flight: queue {:#x}, WQE {}, opcode {}; dropped\n",
-                tail.qpn,
-                tail.wqe_counter,
-                tail.opcode().0
-            );
-        }
-    }
-
-    /// Completes everything in flight without the device.
+    /// # Errors
     ///
-    /// The queue must be closed, and the device must not complete anything of it any more. Softirqs must
-    /// be off.
-    pub(crate) fn flush_in_software(&self, _turn: &Turn<'_>) {
-        self.complete(self.credit.posted(), Outcome::SOFTWARE_FLUSH);
+    /// Those of the firmware.
+    pub(crate) fn moderate_device(&self) -> Result {
+        // SAFETY: By the contract of `SendQueue::attach` the queue lives until the work item is disabled.
+        match unsafe { self.completing.cq.load(Acquire).as_ref() } {
+            Some(cq) => self.moderator.program(cq),
+            None => Ok(()),
+        }
+    }
+
+    /// Completes everything in flight without the device, and for good: nobody looks at the ring any more
+    /// when this returns.
+    ///
+    /// The queue must be closed to all posters, and the device must not carry out anything of it any more.
+    /// Softirqs must be off. May be called again.
+    pub(crate) fn end(&self, turn: &Turn<'_>) {
+        while self.poll(turn, u32::MAX) != 0 {}
+        self.flush_in_software();
+        self.completing.over.store(true, Release);
     }
 }

@@ -56,6 +56,16 @@ impl DmaBuffer {
         self.memory
     }
 
+    /// Bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Keeps the device alive as long as `self`.
+    pub(super) fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
     /// Number of its pages, as the device counts them.
     pub(super) fn page_count(&self) -> usize {
         self.len / PAGE_BYTES

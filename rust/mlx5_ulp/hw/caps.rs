@@ -22,6 +22,10 @@ pub(crate) struct Caps {
     pub(crate) log_bf_reg_size: u8,
     /// CQEs of version 1 carry a user index; kernel queues then ask for version 0 by 0xffffff.
     pub(crate) cqe_version: u8,
+    /// Frequency of the free-running clock that completion entries are stamped with, kHz; 0 if unknown.
+    pub(crate) device_frequency_khz: u32,
+    /// Whether completion queues can have compressed entries.
+    pub(crate) cqe_compression: bool,
     /// Whether the port is Ethernet (RoCE) and not InfiniBand.
     pub(crate) ethernet: bool,
 }
@@ -43,6 +47,8 @@ impl Caps {
             log_max_cq_sz: general.get(field!(cmd_hca_cap, log_max_cq_sz)),
             log_bf_reg_size: general.get(field!(cmd_hca_cap, log_bf_reg_size)),
             cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
+            device_frequency_khz: general.word(field!(cmd_hca_cap, device_frequency_khz)),
+            cqe_compression: general.get(field!(cmd_hca_cap, cqe_compression)) != 0,
             ethernet: general.get(field!(cmd_hca_cap, port_type))
                 == bindings::MLX5_CAP_PORT_TYPE_ETH as u8,
         }
@@ -55,10 +61,15 @@ struct General<'a>(&'a [u32; 1024]);
 impl General<'_> {
     /// A field of at most 8 bits.
     fn get(&self, field: Field<bindings::mlx5_ifc_cmd_hca_cap_bits>) -> u8 {
+        self.word(field) as u8
+    }
+
+    /// A field of at most 32 bits.
+    fn word(&self, field: Field<bindings::mlx5_ifc_cmd_hca_cap_bits>) -> u32 {
         // SAFETY: An array of words may be looked at as bytes.
         let bytes = unsafe {
             core::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), size_of_val(self.0))
         };
-        field.get(bytes) as u8
+        field.get(bytes) as u32
     }
 }

@@ -13,7 +13,10 @@ use super::{
     uar::DoorbellRegister, //
 };
 use crate::device::Hold;
-use core::ops::Deref;
+use core::{
+    ops::Deref,
+    ptr::NonNull, //
+};
 use kernel::{
     error::to_result,
     prelude::*,
@@ -26,6 +29,8 @@ use mlx5_ulp_bindings as bindings;
 pub(crate) const CQE_BYTES: usize = 64;
 /// Offset of the byte in a CQE that tells its opcode and its owner.
 const OP_OWN: usize = core::mem::offset_of!(bindings::mlx5_cqe64, op_own);
+/// Offset of the time stamp in it.
+const TIMESTAMP: usize = core::mem::offset_of!(bindings::mlx5_cqe64, timestamp_h);
 
 /// Where completions are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +50,8 @@ pub(crate) struct CqConfig {
     pub(crate) vector: u16,
     /// Where its handler is called.
     pub(crate) context: Context,
+    /// Whether the device may report several successes in one compressed block.
+    pub(crate) compressed: bool,
 }
 
 /// What happens on completions; owned by its queue.
@@ -98,10 +105,50 @@ impl CqCore {
         unsafe { (&raw const (*self.mcq.get()).cqn).read() }
     }
 
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.ring.len() + size_of::<Self>() + DoorbellRecord::BYTES
+    }
+
     /// Log2 of the number of its entries.
     #[inline]
     pub(crate) fn log_entries(&self) -> u8 {
         self.log_entries
+    }
+
+    /// What the device's clock said when it wrote entry `index`, reduced to the ring.
+    #[inline]
+    pub(crate) fn timestamp(&self, index: u32) -> u64 {
+        // SAFETY: An entry has so many bytes and is aligned, the ring lives as long as `self`.
+        let stamp = unsafe { self.cqe(index).add(TIMESTAMP).cast::<u64>().read_volatile() };
+        u64::from_be(stamp)
+    }
+
+    /// The device's free-running clock: a read across the bus.
+    pub(crate) fn device_clock(&self) -> u64 {
+        // SAFETY: The ring keeps the device alive, and with it its initialization segment.
+        unsafe { bindings::mlx5_ulp_shim_device_clock(self.ring.hold().mdev()) }
+    }
+
+    /// Its first entry, aligned to a page.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.ring.as_ptr()
+    }
+
+    /// Marks entry `index`, reduced to the ring, which was taken: the device does not write all places of
+    /// a compressed block, so what is left there must not look new in the next round. Only the one consumer
+    /// may call this.
+    #[inline]
+    pub(crate) fn release(&self, index: u32, op_own: u8) {
+        // SAFETY: An entry has so many bytes, the ring lives as long as `self`. The device writes the
+        // place again only after the consumer counter has passed it.
+        unsafe {
+            self.cqe(index)
+                .cast_mut()
+                .add(OP_OWN)
+                .write_volatile(op_own)
+        };
     }
 
     /// The 64 bytes of entry `index`, reduced to the ring. The device may write them at any
@@ -152,6 +199,38 @@ impl CqCore {
             // The page may be mapped write-combining: nothing else pushes the write out soon.
             barrier::wmb();
         }
+    }
+
+    /// Has the handler called again, from the same tasklet, after the other queues of the vector. From the
+    /// handler only.
+    #[inline]
+    pub(crate) fn again(&self) {
+        // SAFETY: The queue exists while its handler runs, and mlx5_core has set up its place on the
+        // list, of which it was taken before the call.
+        unsafe { bindings::mlx5_add_cq_to_tasklet(self.mcq.get(), core::ptr::null_mut()) };
+    }
+
+    /// Has the device delay events until `count` completions are there or `period_us`
+    /// microseconds have passed since the first; 0 and 0 for no delay. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ERANGE` if `period_us` needs more than 12 bits, those of
+    /// [`cmd::exec`](super::cmd::exec).
+    pub(crate) fn moderate(&self, period_us: u16, count: u16) -> Result {
+        if period_us >= 1 << 12 {
+            return Err(ERANGE);
+        }
+        // SAFETY: The queue exists from its creation on, before anybody gets to see it, until it is dropped; the
+        // ring keeps the device alive.
+        to_result(unsafe {
+            bindings::mlx5_core_modify_cq_moderation(
+                self.ring.hold().mdev(),
+                self.mcq.get(),
+                period_us,
+                count,
+            )
+        })
     }
 }
 
@@ -214,6 +293,12 @@ impl<H: CompletionHandler> CompletionQueue<H> {
                 eqn as u32,
             )
             .set(field!(create_cq_in, cq_context.log_page_size), 0u32)
+            // The format of the mini entries (`mini_cqe_res_format`) is for responders, and the basic
+            // layout is 0.
+            .set(
+                field!(create_cq_in, cq_context.cqe_comp_en),
+                u32::from(config.compressed),
+            )
             .set(field!(create_cq_in, cq_context.dbr_addr), record.dma())
             .set_list(ring.pages());
 
@@ -261,29 +346,6 @@ impl<H: CompletionHandler> CompletionQueue<H> {
         // INVARIANT: Just created. Dropped, and so destroyed, if there is no memory for the `Arc`.
         let this = Self { inner, hold };
         Ok(Arc::new(this, GFP_KERNEL)?)
-    }
-
-    /// Has the device delay events until `count` completions are there or `period_us`
-    /// microseconds have passed since the first; 0 and 0 for no delay. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `ERANGE` if `period_us` needs more than 12 bits, those of
-    /// [`cmd::exec`](super::cmd::exec).
-    #[allow(dead_code)] // Until a parameter asks for it.
-    pub(crate) fn moderate(&self, period_us: u16, count: u16) -> Result {
-        if period_us >= 1 << 12 {
-            return Err(ERANGE);
-        }
-        // SAFETY: By the type invariants the queue exists, `hold` keeps the device alive.
-        to_result(unsafe {
-            bindings::mlx5_core_modify_cq_moderation(
-                self.hold.mdev(),
-                self.inner.core.mcq.get(),
-                period_us,
-                count,
-            )
-        })
     }
 }
 

@@ -121,6 +121,11 @@ pub(crate) struct QueuePair {
 }
 
 impl QueuePair {
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.ring.len() + size_of::<Self>() + DoorbellRecord::BYTES
+    }
+
     /// Creates one in state RESET; `listener` hears of its events until it is dropped. Sleeps.
     ///
     /// # Errors

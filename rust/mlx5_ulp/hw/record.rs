@@ -34,6 +34,9 @@ impl DoorbellRecord {
     /// Word of the send queue's producer counter.
     pub(crate) const SEND: usize = bindings::MLX5_SND_DBR as usize;
 
+    /// What one takes of a page of them: a cache line.
+    pub(super) const BYTES: usize = 64;
+
     /// Allocates one, zeroed, on the device's node. Sleeps.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 use super::totals::Totals;
 use crate::params::Params;
 use kernel::{
-    new_mutex,
+    fmt, new_mutex,
     prelude::*,
     sync::{
         Arc,
@@ -18,6 +18,10 @@ use kernel::{
 pub(crate) trait Source: Send + Sync {
     /// Its present values. Called with the table locked: reads memory and nothing else.
     fn totals(&self) -> Totals;
+
+    /// Writes a line about its completions. Called with the table locked: must not wait for the table or
+    /// the data path.
+    fn completion(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
     /// Takes over the device's parameters, as they are now. Called with the table locked, in process
     /// context: must not sleep for long nor wait for the table.
@@ -35,6 +39,19 @@ struct Inner {
     live: KVec<Arc<dyn Source>>,
     /// Sum of those that were retired.
     retired: Totals,
+    /// The sum when the counters were reset.
+    base: Totals,
+}
+
+impl Inner {
+    /// Of all queues ever.
+    fn sum(&self) -> Totals {
+        let mut sum = self.retired;
+        for source in &self.live {
+            sum.add(&source.totals());
+        }
+        sum
+    }
 }
 
 impl CounterTable {
@@ -42,7 +59,11 @@ impl CounterTable {
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             inner <- new_mutex!(
-                Inner { live: KVec::new(), retired: Totals::default() },
+                Inner {
+                    live: KVec::new(),
+                    retired: Totals::default(),
+                    base: Totals::default(),
+                },
                 "mlx5_ulp_counters"
             ),
         })
@@ -81,13 +102,31 @@ impl CounterTable {
         drop(found);
     }
 
-    /// The sum of all queues since the device was attached, and how many there are now.
+    /// The sum of all queues since the device was attached or the counters were reset, and how many there
+    /// are now.
     pub(crate) fn sum(&self) -> (Totals, usize) {
         let inner = self.inner.lock();
-        let mut sum = inner.retired;
-        for source in &inner.live {
-            sum.add(&source.totals());
-        }
+        let mut sum = inner.sum();
+        sum.subtract(&inner.base);
         (sum, inner.live.len())
+    }
+
+    /// Sums start from here. The counters of queues, which they alone write, go on.
+    pub(crate) fn reset(&self) {
+        let mut inner = self.inner.lock();
+        inner.base = inner.sum();
+    }
+
+    /// A line about the completions of every queue.
+    ///
+    /// # Errors
+    ///
+    /// That of `f`.
+    pub(crate) fn completions(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner.lock();
+        inner
+            .live
+            .iter()
+            .try_for_each(|source| source.completion(f))
     }
 }

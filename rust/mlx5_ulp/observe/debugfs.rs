@@ -4,7 +4,10 @@
 //!
 //! Removing a file waits for those who are reading it, and readers take no lock of the data path.
 
-use super::trace_log::TraceLog;
+use super::{
+    completion_views,
+    trace_log::TraceLog, //
+};
 use crate::{
     device::{
         Device,
@@ -45,6 +48,10 @@ pub(crate) struct DeviceDir {
     // Files before their folder.
     _doorbells: Pin<KBox<File<Arc<Device>>>>,
     _pcie: Pin<KBox<File<Arc<Device>>>>,
+    _cq: Pin<KBox<File<Arc<Device>>>>,
+    _qid_cache: Pin<KBox<File<Arc<Device>>>>,
+    _latency: Pin<KBox<File<Arc<Device>>>>,
+    _reset: Pin<KBox<File<Arc<Device>>>>,
     _trace: Pin<KBox<File<TraceLog>>>,
     queues: Dir,
     _dir: Dir,
@@ -65,6 +72,22 @@ impl DeviceDir {
             )?,
             _pcie: KBox::pin_init(
                 dir.read_callback_file(c"pcie", device.clone(), &pcie),
+                GFP_KERNEL,
+            )?,
+            _cq: KBox::pin_init(
+                dir.read_callback_file(c"cq", device.clone(), &completion_views::cq),
+                GFP_KERNEL,
+            )?,
+            _qid_cache: KBox::pin_init(
+                dir.read_callback_file(c"qid_cache", device.clone(), &completion_views::qid_cache),
+                GFP_KERNEL,
+            )?,
+            _latency: KBox::pin_init(
+                dir.read_callback_file(c"latency", device.clone(), &completion_views::latency),
+                GFP_KERNEL,
+            )?,
+            _reset: KBox::pin_init(
+                dir.write_callback_file(c"reset", device.clone(), &completion_views::reset),
                 GFP_KERNEL,
             )?,
             _trace: KBox::pin_init(

@@ -5,11 +5,16 @@
 //! The data path only ever writes plain per-queue numbers; everything shared, summed or
 //! printed happens in the reader.
 
+mod completion_views;
 pub(crate) mod counters;
 pub(crate) mod debugfs;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod event_log;
+// A pure file: also compiled on the host.
+#[allow(dead_code, unreachable_pub)]
+mod histogram;
+pub(crate) mod latency;
 pub(crate) mod sysfs;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]

@@ -13,9 +13,13 @@ use super::{
     Key,
     Params, //
 };
-use crate::doorbell::{
-    hold,
-    policy, //
+use crate::{
+    cq::moderation::settings::Settings,
+    doorbell::{
+        hold,
+        policy, //
+    },
+    qid::registry, //
 };
 use core::ops::RangeInclusive;
 use kernel::{
@@ -115,7 +119,7 @@ impl Parameter {
 }
 
 /// How many there are.
-pub(crate) const COUNT: usize = 5;
+pub(crate) const COUNT: usize = 8;
 
 /// All of them.
 pub(crate) static PARAMETERS: [Parameter; COUNT] = [
@@ -143,6 +147,46 @@ pub(crate) static PARAMETERS: [Parameter; COUNT] = [
         kind: Kind::Number(Key::DoorbellMaxHoldUs, hold::RANGE_US),
         module: ModuleValue(&raw const bindings::mlx5_ulp_param_doorbell_max_hold_us),
     },
+    // How completions are noticed.
+    Parameter {
+        name: c"cq_moderation",
+        kind: Kind::Text {
+            show: |params, f| f.write_fmt(fmt!("{}", Shown(params.moderation()))),
+            store: |params, value| {
+                let settings = params.moderation().changed_by(value).map_err(|refused| {
+                    if refused.is_range() {
+                        Refusal::Impossible(refused.reason())
+                    } else {
+                        Refusal::Invalid(refused.reason())
+                    }
+                })?;
+                params.set_moderation(&settings);
+                Ok(())
+            },
+        },
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_cq_moderation),
+    },
+    // Entries of each QID translation cache.
+    Parameter {
+        name: c"vf_qid_cache_size",
+        kind: Kind::Text {
+            show: |params, f| f.write_fmt(fmt!("{}", params.qid_cache_size())),
+            store: |params, value| {
+                let size = text::number(value, &(0..=registry::ENTRIES as u32))?;
+                registry::check_size(size as usize)
+                    .map_err(|_| Refusal::Invalid(c"use 0 or a power of two from 8 on"))?;
+                params.set(Key::QidCacheSize, size);
+                Ok(())
+            },
+        },
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_vf_qid_cache_size),
+    },
+    // Whether latencies are measured.
+    Parameter {
+        name: c"latency_stats",
+        kind: Kind::Switch(Key::LatencyStats),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_latency_stats),
+    },
     // Alignment of send WQEs in bytes, that of the hardware's basic block.
     Parameter {
         name: c"wqe_alignment",
@@ -150,3 +194,18 @@ pub(crate) static PARAMETERS: [Parameter; COUNT] = [
         module: ModuleValue::NONE,
     },
 ];
+
+/// Settings in the words that the parameter takes.
+struct Shown(Settings);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = &self.0;
+        f.write_fmt(fmt!(
+            "{} hybrid_thresh={} interrupt_thresh={}",
+            settings.choice().name(),
+            settings.hybrid_thresh(),
+            settings.interrupt_thresh()
+        ))
+    }
+}

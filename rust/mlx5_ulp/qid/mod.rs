@@ -1,9 +1,16 @@
-// SPDX-License-Identifier: GPL-2.0 OR MIT
+// SPDX-License-Identifier: GPL-2.0
+
 //! Names of queues, and how they are found.
 //!
-//! A consumer may name a queue by the function it is on and a number of its own choice ([`key::Name`]);
-//! a completion names it by function and QPN ([`key::Number`]). Both lead to a slot of one [`table`],
-//! and in front of each direction stands a [`cache`].
+//! A consumer may name a queue by the function that it serves and a number of its own choice
+//! ([`key::Name`]); a completion names it by QPN ([`key::Number`]). Both lead to a slot of one [`table`],
+//! and in front of each direction stands a [`cache`]. [`registry`] puts them together for a device.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`key`], [`index`], [`table`], [`cache`], [`stats`] | pure: keys, where they lead, and what was counted |
+//! | [`registry`] | the queues of a device |
+//! | [`tally`] | counts by CPU |
 //!
 //! # Who may do what
 //!
@@ -29,10 +36,17 @@
 
 use core::sync::atomic;
 
-use super::observe::totals::Counter;
+use crate::observe::totals::Counter;
 
-pub mod cache;
-pub mod index;
-pub mod key;
-pub mod stats;
-pub mod table;
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod cache;
+#[allow(dead_code, unreachable_pub)]
+mod index;
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod key;
+pub(crate) mod registry;
+#[allow(dead_code, unreachable_pub)]
+mod stats;
+#[allow(dead_code, unreachable_pub)]
+mod table;
+mod tally;

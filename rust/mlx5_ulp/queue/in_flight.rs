@@ -12,7 +12,7 @@
 //! and must not retire anything.
 
 use core::ops::Deref;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::ring::{hardware, Ring};
 
@@ -22,15 +22,10 @@ use super::ring::{hardware, Ring};
 /// before it retires the request, and the counters of [`super::credit`] order the two.
 pub type Cookie = AtomicUsize;
 
-/// The WQE that starts at a block. Relaxed atomics, as [`Cookie`].
+/// The WQE that starts at a block, in one word: number behind its last request in bits 63:32, how many
+/// requests it carries in 31:16, its block as the hardware counts in 15:0. Relaxed atomics, as [`Cookie`].
 #[derive(Debug, Default)]
-pub struct Mark {
-    /// Number behind its last request.
-    end: AtomicU32,
-    /// How many requests it carries in bits 31:16, its block as the hardware counts in bits 15:0. No
-    /// requests: nothing was ever posted here.
-    place: AtomicU32,
-}
+pub struct Mark(AtomicU64);
 
 /// Which requests a WQE carries: those from `begin` on, and before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +61,10 @@ where
         if !cookies.len().is_power_of_two() || marks.len() != ring.blocks() as usize {
             return None;
         }
+        // A mark of another block: no completion is about a block that nothing was posted to.
+        for (slot, mark) in marks.iter().enumerate() {
+            mark.0.store(u64::from(!(slot as u16)), Ordering::Relaxed);
+        }
         Some(InFlight {
             cookies,
             marks,
@@ -73,10 +72,14 @@ where
         })
     }
 
+    /// The tables, for the side that retires.
     #[inline(always)]
-    fn entry(&self, request: u32) -> Option<&Cookie> {
-        let mask = self.cookies.len().wrapping_sub(1);
-        self.cookies.get(request as usize & mask)
+    pub fn view(&self) -> View<'_> {
+        View {
+            cookies: &self.cookies,
+            marks: &self.marks,
+            ring: self.ring,
+        }
     }
 
     /// Notes that request number `request` is known to the consumer as `cookie`.
@@ -84,7 +87,8 @@ where
     /// For the poster, between reservation and commit.
     #[inline(always)]
     pub fn record(&self, request: u32, cookie: usize) {
-        if let Some(entry) = self.entry(request) {
+        let mask = self.cookies.len().wrapping_sub(1);
+        if let Some(entry) = self.cookies.get(request as usize & mask) {
             entry.store(cookie, Ordering::Relaxed);
         }
     }
@@ -96,12 +100,28 @@ where
     #[inline(always)]
     pub fn mark(&self, block: u32, last: u32, count: u16) {
         if let Some(mark) = self.marks.get(self.ring.slot(block)) {
-            let place = u32::from(count) << 16 | u32::from(hardware(block));
-            mark.end.store(last.wrapping_add(1), Ordering::Relaxed);
-            mark.place.store(place, Ordering::Relaxed);
+            let place = u64::from(count) << 16 | u64::from(hardware(block));
+            let word = u64::from(last.wrapping_add(1)) << 32 | place;
+            mark.0.store(word, Ordering::Relaxed);
         }
     }
 
+    /// Bytes of both tables.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.cookies) + size_of_val(&*self.marks)
+    }
+}
+
+/// The tables of a queue for the side that retires: held while it is at it, their places need not be
+/// looked up for each request.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    cookies: &'a [Cookie],
+    marks: &'a [Mark],
+    ring: Ring,
+}
+
+impl View<'_> {
     /// The requests of the WQE at block `counter`, when those from `retired` up to `posted` are in
     /// flight. If it has completed, so have all before it.
     ///
@@ -109,13 +129,12 @@ where
     #[inline(always)]
     pub fn at(&self, counter: u16, retired: u32, posted: u32) -> Option<Range> {
         let mark = self.marks.get(self.ring.slot(u32::from(counter)))?;
-        let end = mark.end.load(Ordering::Relaxed);
-        let place = mark.place.load(Ordering::Relaxed);
-        let count = place >> 16;
+        let word = mark.0.load(Ordering::Relaxed);
+        let (end, count) = ((word >> 32) as u32, word as u32 >> 16);
         // How many requests end with this WQE. Those of the WQE itself are all in flight or none.
         let ending = end.wrapping_sub(retired);
         let in_flight = posted.wrapping_sub(retired);
-        if place as u16 != counter || count == 0 || ending < count || ending > in_flight {
+        if word as u16 != counter || ending < count || ending > in_flight {
             return None;
         }
         Some(Range {
@@ -127,13 +146,10 @@ where
     /// The cookie of a request in flight. For the side that retires, before it retires the request.
     #[inline(always)]
     pub fn cookie(&self, request: u32) -> usize {
-        self.entry(request)
+        let mask = self.cookies.len().wrapping_sub(1);
+        self.cookies
+            .get(request as usize & mask)
             .map_or(0, |entry| entry.load(Ordering::Relaxed))
-    }
-
-    /// Bytes of both tables.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&*self.cookies) + size_of_val(&*self.marks)
     }
 }
 
@@ -177,24 +193,24 @@ mod tests {
         t.mark(2, 1, 1);
         t.mark(4, 3, 2);
         t.record(2, 102);
-        assert_eq!(t.at(0, 0, 4), range(0, 1));
-        assert_eq!(t.at(2, 0, 4), range(1, 2));
-        assert_eq!(t.at(4, 0, 4), range(2, 4));
+        assert_eq!(t.view().at(0, 0, 4), range(0, 1));
+        assert_eq!(t.view().at(2, 0, 4), range(1, 2));
+        assert_eq!(t.view().at(4, 0, 4), range(2, 4));
         for wrong in [1, 3, 5, 6, 7, 8, 10, 12, 0xffff] {
-            assert_eq!(t.at(wrong, 0, 4), None, "block {wrong}");
+            assert_eq!(t.view().at(wrong, 0, 4), None, "block {wrong}");
         }
         // Once retired it counts no more, nor half retired, nor before it is posted.
-        assert_eq!(t.at(0, 1, 4), None);
-        assert_eq!(t.at(4, 3, 4), None);
-        assert_eq!(t.at(4, 1, 3), None);
-        assert_eq!(t.cookie(2), 102);
+        assert_eq!(t.view().at(0, 1, 4), None);
+        assert_eq!(t.view().at(4, 3, 4), None);
+        assert_eq!(t.view().at(4, 1, 3), None);
+        assert_eq!(t.view().cookie(2), 102);
     }
 
     #[test]
     fn what_was_never_posted_names_nothing() {
         let t = tables(4, Ring::new(3).unwrap()).unwrap();
-        assert_eq!(t.at(0, 0, 4), None);
-        assert_eq!(t.at(0, u32::MAX, 4), None);
+        assert_eq!(t.view().at(0, 0, 4), None);
+        assert_eq!(t.view().at(0, u32::MAX, 4), None);
     }
 
     #[test]
@@ -202,7 +218,7 @@ mod tests {
         // Same slot, one round of the ring later: the counter of the round before names nothing.
         let t = tables(8, Ring::new(3).unwrap()).unwrap();
         t.mark(8, 8, 1);
-        assert_eq!(t.at(0, 8, 9), None);
-        assert_eq!(t.at(8, 8, 9), range(8, 9));
+        assert_eq!(t.view().at(0, 8, 9), None);
+        assert_eq!(t.view().at(8, 8, 9), range(8, 9));
     }
 }

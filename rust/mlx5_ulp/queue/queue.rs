@@ -47,7 +47,11 @@ use crate::{
         },
         totals::Totals, //
     },
-    params::Params, //
+    params::Params,
+    qid::{
+        key::Name,
+        registry::Place, //
+    },
 };
 use kernel::{
     error::code::*,
@@ -89,6 +93,10 @@ pub(crate) struct QueueConfig {
     pub(crate) vector: u32,
     /// What the peer may do.
     pub(crate) access: RemoteAccess,
+    /// How its consumer finds it.
+    pub(crate) name: Option<Name>,
+    /// Whether its consumer looks for completions by itself: the queue is never armed.
+    pub(crate) polled: bool,
     /// Goes back to the consumer with each completion.
     pub(crate) context: *mut c_void,
 }
@@ -133,6 +141,8 @@ pub(crate) struct Peer {
 /// The firmware objects of a queue. Dropped in this order.
 struct Hardware {
     debugfs: Option<QueueDir>,
+    /// Where it is known by name and number.
+    place: Option<Place>,
     qp: QueuePair,
     cq: Arc<CompletionQueue<Interrupt>>,
     psn: u32,
@@ -148,6 +158,9 @@ pub(crate) struct Queue {
     #[pin]
     hardware: Mutex<Option<Hardware>>,
     qpn: u32,
+    polled: bool,
+    /// Bytes of the firmware objects.
+    hardware_memory: usize,
 }
 
 impl Queue {
@@ -161,12 +174,7 @@ impl Queue {
         let hold = pd.hold().clone();
         let device = hold.device().clone();
         let send = Arc::pin_init(
-            SendQueue::new(
-                config.shape,
-                config.handle,
-                hold.pci_address(),
-                config.context,
-            )?,
+            SendQueue::new(config.shape, config.handle, &hold, config.context)?,
             GFP_KERNEL,
         )?;
         let register = DoorbellRegister::new(hold.clone())?;
@@ -174,9 +182,11 @@ impl Queue {
         let cq = CompletionQueue::new(
             hold.clone(),
             &CqConfig {
-                log_entries: config.shape.depth.next_power_of_two().ilog2() as u8,
+                // Twice the requests in flight: see `cq::poll`.
+                log_entries: config.shape.depth.next_power_of_two().ilog2() as u8 + 1,
                 vector: config.vector.checked_rem(vectors).unwrap_or(0) as u16,
                 context: Context::Tasklet,
+                compressed: hold.caps().cqe_compression,
             },
             register.clone(),
             Interrupt(send.clone()),
@@ -195,10 +205,13 @@ impl Queue {
         )?;
         qp.to_init(config.access)?;
         // SAFETY: The ring has the size that was asked for, the queue pair is attached here only, and
-        // `shutdown` closes the queue before it drops the queue pair. Until `connect` it is not open.
-        unsafe { send.attach(&qp)? };
+        // `shutdown` closes the queue before it drops the queue pair, and ends it, with the work item
+        // disabled, before it drops the completion queue. Until `connect` it is not open.
+        unsafe { send.attach(&qp, &cq)? };
+        send.moderate_device()?;
 
         let qpn = qp.number();
+        let hardware_memory = qp.memory().saturating_add(cq.memory());
         // SAFETY: Fills in 4 bytes.
         let psn = unsafe { bindings::get_random_u32() } & 0x00ff_ffff;
         let queue = Arc::pin_init(
@@ -206,26 +219,31 @@ impl Queue {
                 send,
                 device,
                 hardware <- new_mutex!(
-                    Some(Hardware { debugfs: None, qp, cq, psn, hold }),
+                    Some(Hardware { debugfs: None, place: None, qp, cq, psn, hold }),
                     "mlx5_ulp_queue"
                 ),
                 qpn,
+                polled: config.polled,
+                hardware_memory,
             }),
             GFP_KERNEL,
         )?;
-        let enrolled = queue.enroll();
+        let enrolled = queue.enroll(config.name);
         if enrolled.is_err() {
             queue.give_back();
         }
         enrolled.map(|()| queue)
     }
 
-    /// Makes it known to the device and to debugfs.
-    fn enroll(self: &Arc<Self>) -> Result {
+    /// Makes it known to the device, to those who look for it by name, and to debugfs.
+    fn enroll(self: &Arc<Self>, name: Option<Name>) -> Result {
         self.device.counters().register(self.clone())?;
-        self.send.configure(self.device.params());
+        self.params_changed(self.device.params());
         self.device.enroll(self.clone())?;
         if let Some(hardware) = &mut *self.hardware.lock() {
+            // `shutdown` removes it, and whoever owns the queue calls that before the queue goes.
+            let place = self.device.registry().insert(name, self.qpn, self)?;
+            hardware.place = Some(place);
             let dir = QueueDir::new(hardware.hold.clone(), self.qpn, self.clone())?;
             hardware.debugfs = Some(dir);
         }
@@ -288,7 +306,9 @@ impl Queue {
         };
         hardware.qp.to_ready_to_receive(&path)?;
         hardware.qp.to_ready_to_send(&path)?;
-        hardware.cq.arm(0, false);
+        if !self.polled {
+            hardware.cq.arm(0, false);
+        }
         self.send.open();
         Ok(())
     }
@@ -321,6 +341,9 @@ impl Queue {
                 self.shutdown();
                 return Err(ENODEV);
             }
+            if self.polled && self.send.poll_now(u32::MAX) != 0 {
+                continue;
+            }
             fsleep(Delta::from_micros(pause));
             pause = pause.saturating_mul(2).min(1000);
         }
@@ -328,6 +351,28 @@ impl Queue {
             return Err(ENODEV);
         }
         Ok(())
+    }
+
+    /// Keeps it in the translation cache. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Registry::pin`](crate::qid::registry::Registry::pin).
+    pub(crate) fn pin(&self) -> Result {
+        let hardware = self.hardware.lock();
+        let place = hardware.as_ref().and_then(|h| h.place.as_ref());
+        self.device.registry().pin(place.ok_or(ENODEV)?)
+    }
+
+    /// Undoes [`Queue::pin`]. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Registry::unpin`](crate::qid::registry::Registry::unpin).
+    pub(crate) fn unpin(&self) -> Result {
+        let hardware = self.hardware.lock();
+        let place = hardware.as_ref().and_then(|h| h.place.as_ref());
+        self.device.registry().unpin(place.ok_or(ENODEV)?)
     }
 
     /// Gives everything of it back to the device. Requests in flight have completed when this returns,
@@ -349,25 +394,6 @@ fn local_address(hold: &Hold, index: Option<u8>) -> Result<LocalAddress> {
     }
 }
 
-/// Softirqs are off on this CPU while it exists: consumers are called in the context of a softirq, from
-/// wherever that happens.
-struct SoftirqsOff;
-
-impl SoftirqsOff {
-    fn new() -> Self {
-        // SAFETY: Nests, and is undone by `drop` in the same task.
-        unsafe { bindings::mlx5_ulp_shim_bh_disable() };
-        Self
-    }
-}
-
-impl Drop for SoftirqsOff {
-    fn drop(&mut self) {
-        // SAFETY: Undoes `new`.
-        unsafe { bindings::mlx5_ulp_shim_bh_enable() };
-    }
-}
-
 impl Member for Queue {
     fn removal_notice(&self) {
         // The handle of the device tells the consumer; a queue has nothing to add.
@@ -376,39 +402,33 @@ impl Member for Queue {
     fn shutdown(&self) {
         // Held to the end: whoever connects has opened the queue or finds it gone, and whoever else
         // shuts down waits for the last callback, too.
-        let mut place = self.hardware.lock();
-        let Some(hardware) = place.take() else {
+        let mut present = self.hardware.lock();
+        let Some(hardware) = present.take() else {
             return;
         };
+        let Hardware {
+            debugfs,
+            place,
+            qp,
+            cq,
+            ..
+        } = hardware;
+        // Who has found it by name is through with it when this returns.
+        if let Some(place) = place {
+            self.device.registry().remove(place);
+        }
         // So that no poster rings a register that is going.
         self.send.close();
-        let Hardware {
-            debugfs, qp, cq, ..
-        } = hardware;
+        // It takes no lock that is held here.
+        self.send.work.disable();
         // Waits for its readers, who take no lock.
         drop(debugfs);
         // The device has let go of the consumers' memory when this returns. What it had done before has
         // its completions in the ring.
         drop(qp);
-        self.complete_all(|send, turn| while send.poll(turn, &cq, u32::MAX) != 0 {});
+        self.send.complete_all();
         // Waits for the tasklet.
         drop(cq);
-        self.complete_all(|send, turn| send.flush_in_software(turn));
-    }
-}
-
-impl Queue {
-    /// Runs `f` with the turn to complete, waiting for whoever has it.
-    fn complete_all(&self, f: impl FnOnce(&SendQueue, &crate::cq::poll::Turn<'_>)) {
-        loop {
-            {
-                let _softirqs = SoftirqsOff::new();
-                if let Some(turn) = self.send.turn() {
-                    return f(&self.send, &turn);
-                }
-            }
-            fsleep(Delta::from_micros(20));
-        }
     }
 }
 
@@ -419,14 +439,45 @@ impl Source for Queue {
 
     fn params_changed(&self, params: &Params) {
         self.send.configure(params);
+        self.send.moderate(params);
+        if self.send.measure_latency(params.latency_stats()).is_err() {
+            pr_warn!("queue {:#x}: no memory to measure latencies\n", self.qpn);
+        }
+    }
+
+    fn completion(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment = self.send.moderator.moment();
+        f.write_fmt(fmt!(
+            "{:#x} {} per_second {} period_us {} count {}\n",
+            self.qpn,
+            if self.polled {
+                "by_consumer"
+            } else {
+                moment.mode.name()
+            },
+            moment.per_second,
+            moment.events.period_us,
+            moment.events.count
+        ))
+    }
+}
+
+impl Queue {
+    /// Bytes that it takes: rings, records, tables and structures, those of mlx5_core in them included.
+    fn memory(&self) -> usize {
+        self.send
+            .memory()
+            .saturating_add(size_of::<Self>())
+            .saturating_add(self.hardware_memory)
     }
 }
 
 impl QueueReport for Queue {
     fn state(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let send = &self.send;
+        let memory = self.memory();
         f.write_fmt(fmt!(
-            "qpn {:#x}\nstate {:?}\ndepth {}\nblocks {}\nin_flight {}\n",
+            "qpn {:#x}\nstate {:?}\ndepth {}\nblocks {}\nin_flight {}\nmemory {memory}\n",
             self.qpn,
             send.state(),
             send.shape().depth,

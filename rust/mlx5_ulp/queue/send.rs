@@ -27,11 +27,15 @@ use super::{
     slots::Slots,
 };
 use crate::{
-    cq::poll::Completing,
+    cq::{
+        moderator::Moderator,
+        poll::Completing, //
+    },
+    device::Hold,
     doorbell::{
         hold::{
-            Expiry,
-            Hold, //
+            self,
+            Expiry, //
         },
         policy::{
             Cause,
@@ -47,6 +51,7 @@ use crate::{
     },
     errno::enotconn,
     hw::{
+        cq::CqCore,
         events::{
             QpEvent,
             QpEvents, //
@@ -54,10 +59,19 @@ use crate::{
         qp::QueuePair, //
     },
     observe::{
+        latency::{
+            self,
+            Latency,
+            Notes, //
+        },
         totals::PostCounters,
         trace, //
     },
-    params::Params, //
+    params::Params,
+    work::{
+        Work,
+        WorkItem, //
+    }, //
 };
 use core::{
     mem::offset_of,
@@ -77,7 +91,8 @@ use core::{
 use kernel::{
     error::code::*,
     ffi::c_void,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 use mlx5_ulp_bindings as bindings;
 
@@ -117,6 +132,13 @@ pub(crate) struct SendQueue {
     pub(crate) credit: Credit,
     pub(crate) requests: Requests,
     pub(crate) completing: Completing,
+    #[pin]
+    pub(crate) moderator: Moderator,
+    #[pin]
+    pub(crate) work: WorkItem,
+    /// Where latencies are counted, and what is noted for that.
+    pub(crate) latency: Arc<Latency>,
+    pub(crate) notes: Notes,
     /// Who posts.
     handle: Handle,
     /// Whether WQEs may wait for the doorbell, so that completions have to look after them.
@@ -150,7 +172,8 @@ fn table<T: Default>(n: usize) -> Result<KVVec<T>> {
 }
 
 impl SendQueue {
-    /// A queue for requests of `shape`, without memory, on the function at `pci`: it takes no posts until [`SendQueue::attach`] and
+    /// A queue for requests of `shape`, without memory, on the function of
+    /// `hold`: it takes no posts until [`SendQueue::attach`] and
     /// [`SendQueue::open`].
     ///
     /// # Errors
@@ -159,9 +182,11 @@ impl SendQueue {
     pub(crate) fn new(
         shape: Shape,
         handle: Handle,
-        pci: u32,
+        hold: &Hold,
         context: *mut c_void,
-    ) -> Result<impl PinInit<Self>> {
+    ) -> Result<impl PinInit<Self> + use<>> {
+        let (settings, pci) = (hold.params().moderation(), hold.pci_address());
+        let (latency, notes) = (hold.latency().clone(), Notes::new(hold));
         let ring = shape.ring().ok_or(EINVAL)?;
         let requests = Requests::new(
             table::<Cookie>(shape.entries())?,
@@ -179,12 +204,17 @@ impl SendQueue {
                 policy: Policy::new(Mode::Each, 1, 1),
                 doorbell: Doorbell::none(),
                 head: [0; 8],
-                hold: Hold::new(),
+                hold: hold::Hold::new(),
             }),
             post_counters: PostCounters::default(),
             credit: Credit::new(),
             requests,
             completing: Completing::new(),
+            moderator <- Moderator::new(settings),
+            latency,
+            notes,
+            // SAFETY: At the offset that is told; who closes the queue disables it.
+            work <- unsafe { WorkItem::new::<Self>() },
             handle,
             deferring: AtomicBool::new(false),
             state: AtomicU32::new(State::Unconnected as u32),
@@ -198,13 +228,14 @@ impl SendQueue {
         }))
     }
 
-    /// Gives the queue its ring and its doorbell.
+    /// Gives the queue its ring, its doorbell and its completions.
     ///
     /// # Safety
     ///
     /// `qp` must have a send ring of [`SendQueue::ring`], not be attached elsewhere, and outlive the time
-    /// from [`SendQueue::open`] to [`SendQueue::close`]. Nobody posts yet.
-    pub(crate) unsafe fn attach(&self, qp: &QueuePair) -> Result {
+    /// from [`SendQueue::open`] to [`SendQueue::close`]. `cq` must live until [`SendQueue::end`] has
+    /// returned and the work item is disabled. Nobody posts yet.
+    pub(crate) unsafe fn attach(&self, qp: &QueuePair, cq: &CqCore) -> Result {
         let base = NonNull::new(qp.send_ring()).ok_or(EINVAL)?;
         // SAFETY: Posts, and so rings, happen while the queue is open only; the caller guarantees that
         // `qp` lives then.
@@ -215,7 +246,8 @@ impl SendQueue {
         poster.slots = unsafe { Slots::new(base, self.ring) };
         poster.doorbell = doorbell;
         poster.qpn = qp.number();
-        self.completing.expect(qp.number());
+        // SAFETY: Guaranteed by the caller.
+        unsafe { self.completing.attach(cq, qp.number(), self.shape.depth) };
         Ok(())
     }
 
@@ -245,14 +277,19 @@ impl SendQueue {
     pub(crate) fn close(&self) {
         self.state.store(State::Gone as u32, Release);
         self.credit.close();
+        self.wait_for_posters();
+        // Nobody starts it again: posters look at the credit before, and hold the lock until after.
+        self.timer.cancel();
+    }
+
+    /// Whoever posted when the queue was closed to posts has done so when this returns. Sleeps.
+    fn wait_for_posters(&self) {
         match self.handle {
             Handle::Shared => drop(self.poster.lock()),
             // An exclusive poster has interrupts off.
             // SAFETY: Process context.
             Handle::Exclusive => unsafe { bindings::synchronize_rcu() },
         }
-        // Nobody starts it again: posters look at the credit before, and hold the lock until after.
-        self.timer.cancel();
     }
 
     /// A request or the queue pair failed: no more posts. Any context.
@@ -274,6 +311,7 @@ impl SendQueue {
         // Pairs with that of `open`: a queue that is not connected yet learns of it there.
         fence(SeqCst);
         self.fail();
+        self.work.queue();
     }
 
     /// Whether the device reports nothing any more.
@@ -324,6 +362,25 @@ impl SendQueue {
         self.ring_if(&mut poster, cause);
     }
 
+    /// Whether latencies are to be measured from now on. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn measure_latency(&self, on: bool) -> Result {
+        if on {
+            self.notes.prepare(self.shape.entries())
+        } else {
+            self.notes.forget();
+            Ok(())
+        }
+    }
+
+    /// Bytes that it takes, the rings aside.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Self>() + self.requests.bytes() + self.notes.bytes()
+    }
+
     /// Posts a chain of WRITEs, all or none, and rings as the policy says.
     ///
     /// # Errors
@@ -369,6 +426,9 @@ impl SendQueue {
         poster.producer = at.block;
         poster.unsignaled = at.unsignaled;
         self.credit.commit(count);
+        if latency::is_on() {
+            self.note_filled(first, count);
+        }
         self.post_counters.posted.add(count.into());
 
         if handle == Handle::Exclusive {
@@ -405,6 +465,9 @@ impl SendQueue {
     /// Rings for everything that was posted, the last of it at the cursor.
     #[inline(always)]
     fn ring_now(&self, poster: &mut Poster, at: &Cursor, cause: Cause) {
+        if latency::is_on() {
+            self.note_rung(at.request);
+        }
         let wqes = poster.policy.rung();
         poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
         self.post_counters.rung(cause as usize, wqes);
@@ -513,6 +576,8 @@ impl SendQueue {
             return Ok(first);
         }
         match self.state() {
+            // Nothing would be reported.
+            State::Failed if self.is_dead() => Err(ENODEV),
             State::Failed => self
                 .credit
                 .reserve_below(self.shape.depth, 1)
@@ -558,10 +623,25 @@ impl Expire for SendQueue {
     }
 }
 
+impl Work for SendQueue {
+    const ITEM: usize = offset_of!(SendQueue, work);
+
+    /// Ends what a dead device leaves in flight; or tells the device how to moderate its events.
+    fn work(&self) {
+        if self.is_dead() {
+            self.wait_for_posters();
+            self.complete_all();
+        } else if let Err(e) = self.moderate_device() {
+            pr_warn!("completion events are not moderated: {e:?}\n");
+        }
+    }
+}
+
 impl QpEvents for SendQueue {
     fn event(&self, event: QpEvent) {
         match event {
-            // The device cannot be relied on to flush this queue.
+            // The device cannot be relied on to flush this queue. What is in flight ends in process context,
+            // at once: consumers need not drain to hear of it.
             QpEvent::DeviceFatal | QpEvent::Catastrophic => self.break_down(),
             // The queue pair is in error state; the device flushes what is posted.
             QpEvent::InvalidRequest | QpEvent::AccessError => self.fail(),
