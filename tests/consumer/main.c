@@ -48,6 +48,10 @@ static const struct {
 	{ "close_order", test_close_order },
 	{ "stay", test_stay },
 	{ "steady", test_steady },
+	{ "mortal", test_mortal },
+	{ "names", test_names },
+	{ "names_churn", test_names_churn },
+	{ "scale", test_scale },
 };
 
 static int __init mlx5_ulp_test_init(void)

@@ -91,4 +91,14 @@ void test_stay_end(void);
 int test_steady(void);
 void test_steady_end(void);
 
+/* mortal.c */
+int test_mortal(void);
+
+/* names.c */
+int test_names(void);
+int test_names_churn(void);
+
+/* scale.c */
+int test_scale(void);
+
 #endif /* MLX5_ULP_TEST_H */

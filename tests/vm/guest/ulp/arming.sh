@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# No completion is lost between the last look and the arming, when the device holds completions back and
+# writes them in bunches, at any moment.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 300
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+# delay NANOSECONDS BUNCH: completions of the function wait in the device.
+delay() {
+	connectx-ctl '{"cmd":"clear-faults"}' > /dev/null
+	connectx-ctl "{\"cmd\":\"fault\",\"function\":\"pf0\",\"rule\":{\"fault\":{\"kind\":\"cqe-delay\",\"ns\":$1,\"bunch\":$2},\"count\":0}}" |
+		grep -q '"ok":true' || fail "the device knows no delay"
+}
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+params=/sys/class/infiniband/mlx5_0/params
+
+for mode in interrupt hybrid polling; do
+	echo $mode > $params/cq_moderation
+	# One at a time: who misses one waits for ever.
+	for ns in 1000 100000 1000000; do
+		delay $ns 3
+		consumer_test from_completion
+	done
+	delay 300000 7
+	consumer_test posters
+done
+connectx-ctl '{"cmd":"clear-faults"}' > /dev/null
+rmmod mlx5_ulp

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Whatever dies under traffic from four tasks, every request that was posted ends exactly once: the port, the
+# driver above, the firmware, the card.
+#
+# functions: pf,vf
+# cpus: 4
+# boot: own
+# timeout: 400
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
+# dmesg-allow: mlx5_core [0-9a-f:.]+:? .*
+# dmesg-allow: mlx5_core_.*
+# dmesg-allow: infiniband mlx5_0: .*
+# dmesg-allow: mlx5_.*: .*
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+# inject WHAT
+inject() {
+	connectx-ctl "{\"cmd\":\"inject\",\"function\":\"pf0\",\"what\":$1}" | grep -q '"ok":true' ||
+		fail "the device knows no $1"
+}
+
+# mortal COMMAND...: runs it under the traffic, and checks how that ended.
+mortal() {
+	local test
+	dmesg -C
+	insmod "$consumer" test=mortal &
+	test=$!
+	until_true 30 sh -c 'dmesg | grep -q "mortal: running"' || fail "no traffic"
+	sleep 1
+	"$@"
+	wait $test || fail "$*: $(dmesg -t | grep mlx5_ulp_test | tail -4 | tr '\n' ';')"
+	dmesg -t | grep 'mortal: posted'
+	rmmod mlx5_ulp_test
+}
+
+# again DEVICE...: until the devices are there and can be used.
+again() {
+	local device
+	for device; do
+		until_true 30 test -e "/sys/class/infiniband/$device/params" || fail "$device has not come back"
+	done
+	network
+}
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+
+# The port.
+mortal inject '{"kind":"port","up":false}'
+dmesg -t | grep -q 'mortal: .*refused -32' || fail "the queue has not failed"
+inject '{"kind":"port","up":true}'
+network
+same_objects "$before"
+
+# The driver above.
+mortal rmmod mlx5_ib
+dmesg -t | grep -q 'mortal: .*refused -19' || fail "the queue is not gone"
+modprobe mlx5_ib
+again mlx5_0 mlx5_1
+
+# The PCI function is taken from its driver.
+pci=$(basename "$(readlink /sys/class/infiniband/mlx5_0/device)")
+unbind() {
+	echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
+}
+mortal unbind
+echo "$pci" > /sys/bus/pci/drivers/mlx5_core/bind
+again mlx5_0 mlx5_1
+
+# The firmware. What is in flight ends before anybody drains or removes anything.
+mortal inject '{"kind":"fatal","syndrome":1}'
+dmesg -t | grep -q 'mortal: .*refused -\(32\|19\)' || fail "the queue has not failed"
+echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
+rmmod mlx5_ulp

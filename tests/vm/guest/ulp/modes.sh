@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Completion modes: each completes everything, also while it is switched under load and when the device
+# holds completions back and writes them in bunches; the device's own moderation follows the mode.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 300
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+# counted NAME: what the completion side has counted.
+counted() {
+	sed -n "s/^$1 //p" $debugfs/mlx5_0/cq
+}
+
+# mode WORDS
+mode() {
+	echo "$*" > $params/cq_moderation
+}
+
+# line OF QUEUE: waits until the line of a queue that is there says so.
+says() {
+	until_true 10 grep -q "^0x[0-9a-f]* $1\$" $debugfs/mlx5_0/cq || fail "$(cat $debugfs/mlx5_0/cq)"
+}
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+params=/sys/class/infiniband/mlx5_0/params
+
+# The published line.
+echo hybrid_thresh=50000 > /sys/class/infiniband/mlx5_0/params/cq_moderation
+expect "settings" "$(cat $params/cq_moderation)" "auto hybrid_thresh=50000 interrupt_thresh=200000"
+expect "settings in the view" "$(counted settings)" "auto hybrid_thresh=50000 interrupt_thresh=200000"
+
+# The device is told what a mode wants of it, and queues that are there follow.
+consumer_load stay
+says 'polling per_second 0 period_us 0 count 0'
+mode interrupt
+says 'interrupt per_second 0 period_us 16 count 32'
+mode hybrid
+says 'hybrid per_second 0 period_us 20 count 65535'
+mode polling
+says 'polling per_second 0 period_us 0 count 0'
+rmmod mlx5_ulp_test
+
+# Each mode completes everything, one request at a time as well as many.
+for one in polling hybrid interrupt auto; do
+	mode $one
+	echo 1 > $debugfs/mlx5_0/reset
+	expect "completed after a reset" "$(counted completed)" 0
+	consumer_test full from_completion unsignaled posters
+	# 8 + 8, 1000, 1000 or 1001, 8000
+	completed=$(counted completed) interrupts=$(counted interrupts) polls=$(counted polls)
+	echo "$one: completed $completed interrupts $interrupts polls $polls arms $(counted arms)"
+	[ "$completed" -ge 10016 ] && [ "$completed" -le 10018 ] || fail "$one: $completed completions"
+	[ "$(counted arms)" -ge 1 ] || fail "$one: never armed"
+	case $one in
+	polling) [ "$polls" -gt "$((interrupts * 10))" ] || fail "polling: $polls polls, $interrupts interrupts" ;;
+	interrupt) [ "$interrupts" -gt 100 ] || fail "interrupt: $interrupts interrupts" ;;
+	esac
+	expect "$one: entries that make no sense" "$(counted invalid_cqes)" 0
+done
+
+# By itself, step by step, with thresholds that any traffic crosses.
+mode auto hybrid_thresh=100 interrupt_thresh=200
+echo 1 > $debugfs/mlx5_0/reset
+consumer_test posters wrap
+[ "$(counted mode_switches)" -ge 2 ] || fail "$(counted mode_switches) switches"
+
+# Switched all the time, under load.
+(consumer_test wrap queues posters) &
+load=$!
+n=0
+while kill -0 $load 2> /dev/null; do
+	for one in interrupt polling hybrid 'auto hybrid_thresh=100 interrupt_thresh=200' interrupt hybrid; do
+		mode $one
+		n=$((n + 1))
+		cat $debugfs/mlx5_0/cq > /dev/null
+	done
+	sleep 0.05
+done
+wait $load || fail "traffic has not survived $n switches"
+[ $n -ge 20 ] || fail "$n switches"
+rmmod mlx5_ulp
