@@ -291,16 +291,11 @@ impl SendQueue {
                     trace::completion(self.pci, qpn, counter, Opcode::REQ.0, 0);
                     if latency::is_on() {
                         let opcode = Tail::decode(&word.to_ne_bytes()).wqe_opcode;
+                        let stamp = ring.timestamp(now.consumer);
                         let mut retired = now.retired;
-                        self.measure(
-                            ring,
-                            now.consumer,
-                            wqe::opcode::Opcode(opcode),
-                            range.end,
-                            || {
-                                self.retire(&requests, &mut retired, range.end, &done);
-                            },
-                        );
+                        self.measure(ring, stamp, wqe::opcode::Opcode(opcode), range.end, || {
+                            self.retire(&requests, &mut retired, range.end, &done);
+                        });
                         now.retired = retired;
                     } else {
                         self.retire(&requests, &mut now.retired, range.end, &done);

@@ -20,12 +20,16 @@ use crate::{
         barrier,
         cq::CqCore, //
     },
-    observe::trace,
+    observe::{
+        latency,
+        trace, //
+    },
     queue::{
         in_flight::Range,
         request::Outcome,
         send::SendQueue, //
     },
+    wqe,
 };
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::prelude::*;
@@ -152,7 +156,16 @@ impl SendQueue {
                 Some(range)
                     if tail.qpn == self.completing.qpn() && tail.opcode() == Opcode::REQ =>
                 {
-                    self.retire(&self.requests.view(), &mut now.retired, range.end, &done);
+                    let mut retired = now.retired;
+                    let view = self.requests.view();
+                    let mut retire = || self.retire(&view, &mut retired, range.end, &done);
+                    if latency::is_on() {
+                        let opcode = wqe::opcode::Opcode(tail.wqe_opcode);
+                        self.measure(ring, success.timestamp, opcode, range.end, retire);
+                    } else {
+                        retire();
+                    }
+                    now.retired = range.end;
                 }
                 _ => self.nonsense(tail),
             }

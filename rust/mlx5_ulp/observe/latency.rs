@@ -354,13 +354,13 @@ impl SendQueue {
     }
 
     /// Completes requests by `retire`, the last of them number `end - 1`, and measures that one: the entry
-    /// at counter `consumer` is about it, with this opcode. Softirqs are off.
+    /// about it came with this `stamp` and this opcode. Softirqs are off.
     #[cold]
     #[inline(never)]
     pub(crate) fn measure(
         &self,
         ring: &CqCore,
-        consumer: u32,
+        stamp: u64,
         opcode: Opcode,
         end: u32,
         retire: impl FnOnce(),
@@ -371,7 +371,6 @@ impl SendQueue {
             Some(times) => (times.filled.swap(0, Relaxed), times.rung.load(Relaxed)),
             None => (0, 0),
         };
-        let stamp = ring.timestamp(consumer);
         retire();
         let done = now();
         if filled == 0 || rung == 0 {
