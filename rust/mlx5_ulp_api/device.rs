@@ -2,12 +2,21 @@
 
 //! Devices.
 
-use super::bindings;
+use super::{
+    bindings,
+    queue::{
+        qid,
+        QueueRef, //
+    }, //
+};
 use core::ptr::NonNull;
 use kernel::{
     error::from_err_ptr,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    }, //
 };
 
 /// A hold on a device, closed when dropped. Queues and regions keep a reference.
@@ -42,6 +51,22 @@ impl Device {
     pub(crate) fn local_key(&self) -> u32 {
         // SAFETY: By the type invariant the handle is open.
         unsafe { bindings::mlx5_ulp_local_key(self.as_ptr()) }
+    }
+
+    /// `mlx5_ulp_queue_find()`: calls `f` with the queue that was named so, if there is one. `f` runs in a
+    /// read section of RCU: it must not sleep.
+    pub(crate) fn with_queue<R>(
+        &self,
+        vf_id: u8,
+        local_qid: u32,
+        f: impl FnOnce(QueueRef<'_>) -> R,
+    ) -> Option<R> {
+        let qid = qid(vf_id, local_qid)?;
+        let _guard = rcu::read_lock();
+        // SAFETY: By the type invariant the handle is open.
+        let queue = NonNull::new(unsafe { bindings::mlx5_ulp_queue_find(self.as_ptr(), qid) })?;
+        // SAFETY: What was found exists to the end of the read section.
+        Some(f(unsafe { QueueRef::new(queue) }))
     }
 
     pub(super) fn as_ptr(&self) -> *mut bindings::mlx5_ulp_device {

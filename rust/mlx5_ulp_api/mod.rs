@@ -19,6 +19,7 @@ pub(crate) use queue::{
     Address,
     Queue,
     QueueAttr,
+    QueueRef,
     Statistics, //
 };
 pub(crate) use region::{

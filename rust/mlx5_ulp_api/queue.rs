@@ -10,9 +10,12 @@ use super::{
     Request,
     Write, //
 };
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    marker::PhantomData,
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
 };
 use kernel::{
     error::{
@@ -36,6 +39,15 @@ pub(crate) struct QueueAttr {
     pub(crate) vector: u32,
     /// What the peer may do through it.
     pub(crate) access: Access,
+    /// Function and local number by which [`Device::with_queue`] finds it.
+    pub(crate) name: Option<(u8, u32)>,
+}
+
+/// The name of a queue (`mlx5_ulp_qid()`), `None` for numbers out of range.
+pub(super) fn qid(vf_id: u8, local_qid: u32) -> Option<u32> {
+    let fits = u32::from(vf_id) <= bindings::MLX5_ULP_MAX_VF_ID
+        && local_qid <= bindings::MLX5_ULP_MAX_LOCAL_QID;
+    fits.then_some(local_qid << 8 | u32::from(vf_id))
 }
 
 /// What a queue has done (`struct mlx5_ulp_queue_stats`).
@@ -61,16 +73,24 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for attributes out of range, `ENODEV`, `ENOMEM`, or what the firmware answered.
+    /// `EINVAL` for attributes out of range, `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or what the
+    /// firmware answered.
     pub(crate) fn new(device: &Arc<Device>, attr: QueueAttr) -> Result<Self> {
+        let (named, qid) = match attr.name {
+            Some((vf_id, local_qid)) => (
+                bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED,
+                qid(vf_id, local_qid).ok_or(EINVAL)?,
+            ),
+            None => (0, 0),
+        };
         let attr = bindings::mlx5_ulp_queue_attr {
             depth: attr.depth,
             max_sge: 1,
             max_inline: 0,
             vector: attr.vector,
             access: attr.access.bits(),
-            flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED,
-            qid: 0,
+            flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED | named,
+            qid,
             context: null_mut(),
         };
         // SAFETY: The handle is open, the attributes are valid.
@@ -119,6 +139,75 @@ impl Queue {
         to_result(unsafe { bindings::mlx5_ulp_queue_connect(self.handle.as_ptr(), &peer.0, &attr) })
     }
 
+    /// The queue as everybody may use it who finds it.
+    pub(crate) fn borrow(&self) -> QueueRef<'_> {
+        // SAFETY: By the type invariant the queue exists, as long as `self`.
+        unsafe { QueueRef::new(self.handle) }
+    }
+
+    /// See [`QueueRef::post_write`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub(crate) fn post_write<T: Done>(&self, request: &Arc<Request<T>>, write: Write) -> Result {
+        self.borrow().post_write(request, write)
+    }
+
+    /// See [`QueueRef::flush`].
+    pub(crate) fn flush(&self) {
+        self.borrow().flush();
+    }
+
+    /// `mlx5_ulp_queue_pin()`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOSPC`, `EOPNOTSUPP` if the cache is off, `ENODEV`.
+    pub(crate) fn pin(&self) -> Result {
+        // SAFETY: By the type invariant the queue exists.
+        to_result(unsafe { bindings::mlx5_ulp_queue_pin(self.handle.as_ptr()) })
+    }
+
+    /// `mlx5_ulp_queue_drain()`. May sleep; not from a completion.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the device is gone; all requests have ended then, too.
+    pub(crate) fn drain(&self) -> Result {
+        // SAFETY: By the type invariant the queue exists.
+        to_result(unsafe { bindings::mlx5_ulp_queue_drain(self.handle.as_ptr()) })
+    }
+
+    /// See [`QueueRef::statistics`].
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.borrow().statistics()
+    }
+}
+
+/// A queue of somebody, that exists during `'a`.
+///
+/// # Invariants
+///
+/// The queue exists.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueRef<'a> {
+    handle: NonNull<bindings::mlx5_ulp_queue>,
+    _queue: PhantomData<&'a Queue>,
+}
+
+impl QueueRef<'_> {
+    /// # Safety
+    ///
+    /// The queue must exist during the lifetime.
+    pub(super) unsafe fn new(handle: NonNull<bindings::mlx5_ulp_queue>) -> Self {
+        // INVARIANT: The caller guarantees it.
+        Self {
+            handle,
+            _queue: PhantomData,
+        }
+    }
+
     /// `mlx5_ulp_post_write()`. Any context. `request` is told when it has ended.
     ///
     /// # Errors
@@ -154,16 +243,6 @@ impl Queue {
     pub(crate) fn flush(&self) {
         // SAFETY: By the type invariant the queue exists.
         unsafe { bindings::mlx5_ulp_flush(self.handle.as_ptr()) };
-    }
-
-    /// `mlx5_ulp_queue_drain()`. May sleep; not from a completion.
-    ///
-    /// # Errors
-    ///
-    /// `ENODEV` if the device is gone; all requests have ended then, too.
-    pub(crate) fn drain(&self) -> Result {
-        // SAFETY: By the type invariant the queue exists.
-        to_result(unsafe { bindings::mlx5_ulp_queue_drain(self.handle.as_ptr()) })
     }
 
     /// `mlx5_ulp_queue_query_stats()`. Any context.

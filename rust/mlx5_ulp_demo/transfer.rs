@@ -157,6 +157,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         depth: options.depth,
         vector: 0,
         access: Access::REMOTE_WRITE,
+        name: None,
     };
     let sender = Queue::new(&src, attr)?;
     let receiver = Queue::new(&dst, QueueAttr { depth: 1, ..attr })?;
