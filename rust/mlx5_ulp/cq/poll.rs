@@ -273,34 +273,30 @@ impl SendQueue {
         let (qpn, log_entries) = (completing.qpn(), ring.log_entries());
         let done = Outcome::Done.completion(self.context());
         let requests = self.requests.view();
-        let (first, retired) = (completing.consumer.load(Relaxed), self.credit.retired());
-        let mut now = Progress {
-            consumer: first,
-            retired,
-        };
+        let (first, before) = (completing.consumer.load(Relaxed), self.credit.retired());
+        let mut retired = before;
         let mut place = Place::new(ring, first);
         let mut plain = cqe::plain(qpn, first, log_entries);
+        // Entries that may be taken, and the consumer counter when there are none left: one of them counts,
+        // the other does for both.
         let mut left = budget;
+        let mut stop = first.wrapping_add(budget);
         while left != 0 {
             let word = place.read();
             // Nothing else of the entry, nor what the device did before, may be read before that.
             barrier::dma_rmb();
             if (word ^ plain) & cqe::PLAIN_MASK == 0 {
                 let counter = Tail::decode(&word.to_ne_bytes()).wqe_counter;
-                if let Some(range) = requests.at(counter, now.retired, self.credit.posted()) {
-                    trace::completion(self.pci, qpn, counter, Opcode::REQ.0, 0);
-                    if latency::is_on() {
-                        let opcode = Tail::decode(&word.to_ne_bytes()).wqe_opcode;
-                        let stamp = ring.timestamp(now.consumer);
-                        let mut retired = now.retired;
-                        self.measure(ring, stamp, wqe::opcode::Opcode(opcode), range.end, || {
-                            self.retire(&requests, &mut retired, range.end, &done);
-                        });
-                        now.retired = retired;
+                if let Some(range) = requests.at(counter, retired, self.credit.posted()) {
+                    if trace::completion_is_on() || latency::is_on() {
+                        let now = Progress {
+                            consumer: stop.wrapping_sub(left),
+                            retired,
+                        };
+                        retired = self.retire_watched(ring, now, word, range.end);
                     } else {
-                        self.retire(&requests, &mut now.retired, range.end, &done);
+                        self.retire(&requests, &mut retired, range.end, &done);
                     }
-                    now.consumer = now.consumer.wrapping_add(1);
                     left = left.wrapping_sub(1);
                     if place.advance() {
                         plain ^= cqe::OWNER;
@@ -308,27 +304,78 @@ impl SendQueue {
                     continue;
                 }
             }
-            // A copy goes to where the unusual is done, so that the original stays in registers.
-            let mut cold = now;
-            let took = self.take_unusual(ring, &mut cold, word, left);
-            left = left.saturating_sub(cold.consumer.wrapping_sub(now.consumer));
-            now = cold;
+            let mut now = Progress {
+                consumer: stop.wrapping_sub(left),
+                retired,
+            };
+            let op_own = Tail::decode(&word.to_ne_bytes()).op_own;
+            if !cqe::ready(op_own, now.consumer, log_entries) {
+                break;
+            }
+            // The first of a poll may be a block of more than the caller wanted: else nobody ever takes it.
+            let limit = if left == budget {
+                completing.room()
+            } else {
+                left
+            };
+            let took = self.take_unusual(ring, &mut now, word, limit);
+            left = left.saturating_sub(now.consumer.wrapping_sub(stop.wrapping_sub(left)));
+            stop = now.consumer.wrapping_add(left);
+            retired = now.retired;
             if let Took::Nothing = took {
                 break;
             }
             place = Place::new(ring, now.consumer);
             plain = cqe::plain(qpn, now.consumer, log_entries);
         }
-        let taken = now.consumer.wrapping_sub(first);
+        let consumer = stop.wrapping_sub(left);
+        let taken = consumer.wrapping_sub(first);
         if taken != 0 {
-            ring.set_consumer(now.consumer);
-            completing.consumer.store(now.consumer, Relaxed);
+            ring.set_consumer(consumer);
+            completing.consumer.store(consumer, Relaxed);
             completing.counters.entries.add(taken.into());
-            let retired = now.retired.wrapping_sub(retired);
+            let retired = retired.wrapping_sub(before);
             completing.counters.completed.add(retired.into());
             self.completed(retired);
         }
         taken
+    }
+
+    /// [`SendQueue::retire`] for the plain entry with tail `word`, while somebody watches. Returns how many
+    /// requests are retired then.
+    #[cold]
+    #[inline(never)]
+    fn retire_watched(&self, ring: &CqCore, now: Progress, word: u64, end: u32) -> u32 {
+        let tail = Tail::decode(&word.to_ne_bytes());
+        trace::completion(self.pci, tail.qpn, tail.wqe_counter, Opcode::REQ.0, 0);
+        let done = Outcome::Done.completion(self.context());
+        let mut retired = now.retired;
+        let retire = || self.retire(&self.requests.view(), &mut retired, end, &done);
+        self.retire_measured(
+            ring,
+            ring.timestamp(now.consumer),
+            tail.wqe_opcode,
+            end,
+            retire,
+        );
+        retired
+    }
+
+    /// Has `retire` complete the requests before number `end`, and measures the last of them if that is
+    /// on: the entry about it came with this time stamp and the opcode of its WQE.
+    pub(super) fn retire_measured(
+        &self,
+        ring: &CqCore,
+        stamp: u64,
+        wqe_opcode: u8,
+        end: u32,
+        mut retire: impl FnMut(),
+    ) {
+        if latency::is_on() {
+            self.measure(ring, stamp, wqe::opcode::Opcode(wqe_opcode), end, retire);
+        } else {
+            retire();
+        }
     }
 
     /// Completes all requests before number `end`, those from `retired` on, which are in flight.

@@ -20,16 +20,12 @@ use crate::{
         barrier,
         cq::CqCore, //
     },
-    observe::{
-        latency,
-        trace, //
-    },
+    observe::trace,
     queue::{
         in_flight::Range,
         request::Outcome,
         send::SendQueue, //
     },
-    wqe,
 };
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::prelude::*;
@@ -42,8 +38,7 @@ const VENDOR_SYNDROME: usize = 0x36;
 pub(super) enum Took {
     /// It was taken, or a whole block of them.
     Entries,
-    /// Nothing was taken: there is nothing yet, not enough room left in this poll, or the ring cannot be
-    /// followed.
+    /// Nothing was taken: there is not enough room left in this poll, or the ring cannot be followed.
     Nothing,
 }
 
@@ -60,7 +55,7 @@ fn read(ring: &CqCore, at: u32) -> [u8; cqe::SIZE] {
 }
 
 impl SendQueue {
-    /// Takes the entry at the consumer counter, unless the device has not written it yet: it is not a plain
+    /// Takes the entry at the consumer counter, which the device has written and which is not a plain
     /// success of this queue. `word` is its tail as it stands in memory, `left` how many entries may be
     /// taken.
     #[cold]
@@ -73,9 +68,6 @@ impl SendQueue {
         left: u32,
     ) -> Took {
         let tail = &Tail::decode(&word.to_ne_bytes());
-        if !cqe::ready(tail.op_own, now.consumer, ring.log_entries()) {
-            return Took::Nothing;
-        }
         if compressed::is_title(tail.op_own) {
             return self.take_block(ring, now, left);
         }
@@ -117,7 +109,8 @@ impl SendQueue {
             &title,
             now.consumer,
             log_entries,
-            1u32 << (log_entries & 31),
+            // Not more than can be in flight.
+            self.completing.room(),
         );
         let mut block = match opened {
             Ok(block) => block,
@@ -135,8 +128,7 @@ impl SendQueue {
                 return Took::Nothing;
             }
         };
-        // The first of a poll is taken in any case: more than are in flight are not there.
-        if block.left() > left && left != self.completing.room() {
+        if block.left() > left {
             return Took::Nothing;
         }
         self.completing.counters().blocks.add(1);
@@ -158,13 +150,13 @@ impl SendQueue {
                 {
                     let mut retired = now.retired;
                     let view = self.requests.view();
-                    let mut retire = || self.retire(&view, &mut retired, range.end, &done);
-                    if latency::is_on() {
-                        let opcode = wqe::opcode::Opcode(tail.wqe_opcode);
-                        self.measure(ring, success.timestamp, opcode, range.end, retire);
-                    } else {
-                        retire();
-                    }
+                    self.retire_measured(
+                        ring,
+                        success.timestamp,
+                        tail.wqe_opcode,
+                        range.end,
+                        || self.retire(&view, &mut retired, range.end, &done),
+                    );
                     now.retired = range.end;
                 }
                 _ => self.nonsense(tail),

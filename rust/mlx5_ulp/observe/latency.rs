@@ -307,9 +307,6 @@ impl Notes {
 
     /// Our time of a moment on the device's clock, as seen at `now`.
     fn time_of(&self, ring: &CqCore, stamp: u64, now: u64) -> Option<u64> {
-        if self.khz == 0 {
-            return None;
-        }
         if now.wrapping_sub(self.ns.load(Relaxed)) > PAIR_NS {
             let (before, ticks, after) = (self::now(), ring.device_clock(), self::now());
             self.ticks.store(ticks, Relaxed);
@@ -318,7 +315,9 @@ impl Notes {
         }
         let ticks = stamp.wrapping_sub(self.ticks.load(Relaxed)) as i64;
         // The stamp is not trusted: what is too far off is no time.
-        let ns = ticks.checked_mul(1_000_000)? / i64::from(self.khz);
+        let ns = ticks
+            .checked_mul(1_000_000)?
+            .checked_div(i64::from(self.khz))?;
         self.ns.load(Relaxed).checked_add_signed(ns)
     }
 }

@@ -11,6 +11,20 @@ use mlx5_ulp_bindings as bindings;
 macro_rules! tracepoints {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?);)*) => {
         ::kernel::macros::paste! { $(
+            /// Whether anybody listens.
+            #[allow(dead_code)]
+            #[inline(always)]
+            pub(crate) fn [<$name _is_on>]() -> bool {
+                // SAFETY: The static key of a tracepoint may be looked at by anyone.
+                unsafe {
+                    static_branch_unlikely!(
+                        bindings::[<__tracepoint_mlx5_ulp_ $name>],
+                        bindings::tracepoint,
+                        key
+                    )
+                }
+            }
+
             $(#[$meta])*
             #[inline(always)]
             pub(crate) fn $name($($arg: $type),*) {
