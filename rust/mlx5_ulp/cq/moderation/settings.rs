@@ -279,4 +279,18 @@ mod tests {
         assert_eq!(text, "hybrid hybrid_thresh=777 interrupt_thresh=200000");
         assert_eq!(change(&text), Ok(s));
     }
+
+    #[test]
+    fn three_numbers_and_back() {
+        for text in ["auto", "polling", "hybrid hybrid_thresh=100", "interrupt"] {
+            let settings = Settings::DEFAULT.changed_by(text.as_bytes()).unwrap();
+            let (choice, hybrid, interrupt) = settings.pack();
+            assert_eq!(Settings::unpack(choice, hybrid, interrupt), Some(settings));
+        }
+        // What was never set, or is half changed.
+        assert_eq!(Settings::unpack(0, 0, 0), None);
+        assert_eq!(Settings::unpack(4, 100, 200), None);
+        assert_eq!(Settings::unpack(1, 200, 200), None);
+        assert_eq!(Settings::unpack(1, 100, u32::MAX), None);
+    }
 }
