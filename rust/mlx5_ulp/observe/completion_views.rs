@@ -12,13 +12,7 @@ use kernel::{
 
 /// The file `cq`: settings, counts over all queues, and a line for each queue.
 pub(super) fn cq(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let settings = device.params().moderation();
-    f.write_fmt(fmt!(
-        "settings {} hybrid_thresh={} interrupt_thresh={}\n",
-        settings.choice().name(),
-        settings.hybrid_thresh(),
-        settings.interrupt_thresh()
-    ))?;
+    f.write_fmt(format_args!("settings {}\n", device.params().moderation()))?;
     f.write_fmt(fmt!(
         "compression {}\n",
         if device.caps().cqe_compression {

@@ -102,15 +102,6 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
-    /// Quantiles worth a look: name, and millionths.
-    pub const QUANTILES: [(&'static str, u32); 5] = [
-        ("p50", 500_000),
-        ("p90", 900_000),
-        ("p99", 990_000),
-        ("p99.9", 999_000),
-        ("max", 1_000_000),
-    ];
-
     /// Empty.
     pub const fn new() -> Self {
         Self {
@@ -184,7 +175,13 @@ impl fmt::Display for Snapshot {
             return Ok(());
         };
         write!(f, " mean {mean}")?;
-        for (name, ppm) in Snapshot::QUANTILES {
+        for (name, ppm) in [
+            ("p50", 500_000),
+            ("p90", 900_000),
+            ("p99", 990_000),
+            ("p99.9", 999_000),
+            ("max", 1_000_000),
+        ] {
             write!(f, " {name} {}", self.quantile(ppm).unwrap_or(0))?;
         }
         Ok(())

@@ -209,28 +209,10 @@ impl Latency {
         let names = Iterator::chain(Iterator::chain(names, opcodes), ["other"]);
         for (i, (name, sum)) in names.zip(sums.iter()).enumerate() {
             if i < STAGES.len() {
-                f.write_fmt(fmt!("{name} {}\n", Line(sum)))?;
+                f.write_fmt(format_args!("{name} {sum}\n"))?;
             } else if sum.count() != 0 {
-                f.write_fmt(fmt!("opcode {name} {}\n", Line(sum)))?;
+                f.write_fmt(format_args!("opcode {name} {sum}\n"))?;
             }
-        }
-        Ok(())
-    }
-}
-
-/// One line: number of samples, mean and quantiles in nanoseconds.
-struct Line<'a>(&'a Snapshot);
-
-impl fmt::Display for Line<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sum = self.0;
-        f.write_fmt(fmt!("count {}", sum.count()))?;
-        let Some(mean) = sum.mean() else {
-            return Ok(());
-        };
-        f.write_fmt(fmt!(" mean {mean}"))?;
-        for (name, ppm) in Snapshot::QUANTILES {
-            f.write_fmt(fmt!(" {name} {}", sum.quantile(ppm).unwrap_or(0)))?;
         }
         Ok(())
     }

@@ -14,7 +14,6 @@ use super::{
     Params, //
 };
 use crate::{
-    cq::moderation::settings::Settings,
     doorbell::{
         hold,
         policy, //
@@ -151,7 +150,7 @@ pub(crate) static PARAMETERS: [Parameter; COUNT] = [
     Parameter {
         name: c"cq_moderation",
         kind: Kind::Text {
-            show: |params, f| f.write_fmt(fmt!("{}", Shown(params.moderation()))),
+            show: |params, f| f.write_fmt(format_args!("{}", params.moderation())),
             store: |params, value| {
                 let settings = params.moderation().changed_by(value).map_err(|refused| {
                     if refused.is_range() {
@@ -194,18 +193,3 @@ pub(crate) static PARAMETERS: [Parameter; COUNT] = [
         module: ModuleValue::NONE,
     },
 ];
-
-/// Settings in the words that the parameter takes.
-struct Shown(Settings);
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = &self.0;
-        f.write_fmt(fmt!(
-            "{} hybrid_thresh={} interrupt_thresh={}",
-            settings.choice().name(),
-            settings.hybrid_thresh(),
-            settings.interrupt_thresh()
-        ))
-    }
-}

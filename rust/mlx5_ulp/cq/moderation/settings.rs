@@ -22,16 +22,6 @@ pub enum Choice {
     Auto,
 }
 
-impl Choice {
-    /// Its word in the parameter.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Choice::Fixed(mode) => mode.name(),
-            Choice::Auto => "auto",
-        }
-    }
-}
-
 /// The parameter `cq_moderation`.
 ///
 /// # Invariants
