@@ -206,7 +206,8 @@ impl Queue {
         qp.to_init(config.access)?;
         // SAFETY: The ring has the size that was asked for, the queue pair is attached here only, and
         // `shutdown` closes the queue before it drops the queue pair, and ends it, with the work item
-        // disabled, before it drops the completion queue. Until `connect` it is not open.
+        // disabled, before it drops the completion queue. Until `connect` it is not open; if this function
+        // fails, nobody has heard of the queue: nobody polls it.
         unsafe { send.attach(&qp, &cq)? };
         send.moderate_device()?;
 
