@@ -94,11 +94,13 @@ static int mortal_run(void *data)
  */
 int test_mortal(void)
 {
-	/* So that a port that is down is noticed soon: 4 ms, three times. */
-	const struct mlx5_ulp_connect_attr hasty = {
+	/*
+	 * A port that is down is noticed after seven times half a second: not sooner,
+	 * or a peer that is merely slow would pass for one.
+	 */
+	const struct mlx5_ulp_connect_attr patient = {
 		.gid_index = MLX5_ULP_GID_AUTO,
-		.timeout = 10,
-		.retry_count = 3,
+		.timeout = 17,
 	};
 	const struct mlx5_ulp_queue_attr attr = { .depth = POSTERS * SLOTS };
 	int i, err, posted = 0, ended = 0, done = 0, last = 0;
@@ -111,7 +113,7 @@ int test_mortal(void)
 	if (!mortals)
 		return -ENOMEM;
 	err = pair_open(&pair, PIECE, &attr) ?: pair_connect_receiver(&pair) ?:
-	      pair_connect_sender(&pair, &hasty);
+	      pair_connect_sender(&pair, &patient);
 	if (err) {
 		kfree(mortals);
 		return err;

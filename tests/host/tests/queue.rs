@@ -60,7 +60,10 @@ impl Queue {
     /// A completion names `counter`; returns the cookies that it retires.
     fn complete(&mut self, counter: u16) -> Option<Vec<usize>> {
         let retired = self.credit.retired();
-        let range = self.in_flight.view().at(counter, retired, self.credit.posted())?;
+        let range = self
+            .in_flight
+            .view()
+            .at(counter, retired, self.credit.posted())?;
         let mut cookies = vec![];
         while self.credit.retired() != range.end {
             cookies.push(self.in_flight.view().cookie(self.credit.retired()));
