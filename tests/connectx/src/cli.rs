@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 
 use crate::config::{FunctionConfig, Kind};
+use crate::timing::Timing;
 use crate::wire::Mac;
 
 /// Text of `--help`.
@@ -22,8 +23,12 @@ Serves the functions of a software ConnectX, each on a vfio-user socket of its o
   --control PATH        socket for questions: one JSON object per line
   --counters FILE       write all counters as JSON at exit
   --script FILE         requests as for the control socket, executed at the start
+  --pcap FILE           record the wire: for tshark, wireshark, tcpdump
   --log FILE            log to a file instead of standard error
   --verbose             log every command
+  --timing[=STAGE=NS,...]
+                        the stages fetch, parse, payload and wire of a send take time:
+                        about that of a card, or so many nanoseconds
   --scramble-reserved[=SEED]
                         fill reserved fields of what the device writes with random bytes
   --canary-pages        guard the pages given to the firmware with a pattern
@@ -48,6 +53,8 @@ pub struct Args {
     pub control: Option<PathBuf>,
     /// File for the counters at exit.
     pub counters: Option<PathBuf>,
+    /// Record of the wire.
+    pub pcap: Option<PathBuf>,
     /// Requests to execute at the start.
     pub script: Option<PathBuf>,
     /// Log file.
@@ -107,6 +114,7 @@ impl Args {
         let mut parsed = Self::default();
         let mut scramble = None;
         let mut canary = false;
+        let mut timing = Timing::default();
         let text = |error: lexopt::Error| error.to_string();
         while let Some(arg) = parser.next().map_err(text)? {
             match arg {
@@ -119,8 +127,17 @@ impl Args {
                 Long("control") => parsed.control = Some(parser.value().map_err(text)?.into()),
                 Long("counters") => parsed.counters = Some(parser.value().map_err(text)?.into()),
                 Long("script") => parsed.script = Some(parser.value().map_err(text)?.into()),
+                Long("pcap") => parsed.pcap = Some(parser.value().map_err(text)?.into()),
                 Long("log") => parsed.log = Some(parser.value().map_err(text)?.into()),
                 Long("verbose") => parsed.verbose = true,
+                Long("timing") => {
+                    timing = Timing::CARD;
+                    if let Some(value) = parser.optional_value() {
+                        let value = value.string().map_err(text)?;
+                        let set = timing.set(&value);
+                        set.ok_or(format!("--timing {value}: not STAGE=NS,..."))?;
+                    }
+                }
                 Long("canary-pages") => canary = true,
                 Long("scramble-reserved") => {
                     scramble = Some(match parser.optional_value() {
@@ -135,6 +152,7 @@ impl Args {
         for (i, function) in parsed.functions.iter_mut().enumerate() {
             function.config.scramble = scramble.map(|seed: u64| seed.wrapping_add(i as u64));
             function.config.pages.canary = canary;
+            function.config.timing = timing;
         }
         if parsed.functions.is_empty() && !parsed.help {
             return Err("no --function given".into());
@@ -155,6 +173,7 @@ mod tests {
             "--function=vf,socket=/tmp/b",
             "--scramble-reserved=7",
             "--canary-pages",
+            "--timing=wire=5",
         ]);
         let args = args.unwrap();
         let [a, b] = &args.functions[..] else {
@@ -168,6 +187,12 @@ mod tests {
         assert_eq!((a.config.pci.vectors, b.config.pci.vectors), (8, 64));
         assert_eq!((a.config.scramble, b.config.scramble), (Some(7), Some(8)));
         assert!(a.config.pages.canary);
+        let wire = 5;
+        let want = Timing {
+            wire,
+            ..Timing::CARD
+        };
+        assert_eq!((a.config.timing, b.config.timing), (want, want));
         assert_ne!(a.config.mac, b.config.mac);
     }
 
@@ -189,6 +214,7 @@ mod tests {
                 vec!["--function", "pf,socket=x,mrrs=100"],
                 "unknown setting mrrs=100",
             ),
+            (vec!["--timing=wire"], "--timing wire: not STAGE=NS"),
             (vec!["--frobnicate"], "--frobnicate"),
         ] {
             let error = Args::parse(args).unwrap_err();

@@ -3,6 +3,7 @@
 //! What a function is: given on the command line, unchanged by a reset.
 
 use crate::pci::Settings;
+use crate::timing::Timing;
 use crate::wire::Mac;
 
 /// Whether the driver of a function takes it for a physical or a virtual function.
@@ -37,6 +38,8 @@ pub struct FunctionConfig {
     pub scramble: Option<u64>,
     /// Pages of 4 KiB that the firmware asks for at boot and at initialization.
     pub pages: PageRequest,
+    /// How long the stages of a send take.
+    pub timing: Timing,
     /// How the function is set up on its bus.
     pub pci: Settings,
 }
@@ -72,6 +75,7 @@ impl FunctionConfig {
             mac: [0x02, 0xc9, 0x00, 0x00, hi, lo.wrapping_add(1)],
             scramble: None,
             pages: PageRequest::default(),
+            timing: Timing::default(),
             pci: Settings::default(),
         }
     }

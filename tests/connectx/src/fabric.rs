@@ -2,8 +2,11 @@
 
 //! The wire between the functions.
 
+use std::fs::File;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
+use crate::capture::Capture;
 use crate::function::{lock, Function};
 use crate::io::{Frame, GidChange, Output};
 use crate::wire::route::{Route, Switch};
@@ -13,6 +16,8 @@ use crate::wire::route::{Route, Switch};
 pub struct Fabric {
     functions: Vec<Arc<Function>>,
     switch: Mutex<Switch>,
+    /// Record of the wire, as long as it can be written.
+    capture: Mutex<Option<Capture<File>>>,
 }
 
 impl Fabric {
@@ -25,6 +30,27 @@ impl Fabric {
         Self {
             functions,
             switch: Mutex::new(switch),
+            capture: Mutex::default(),
+        }
+    }
+
+    /// Records the wire from now on.
+    pub fn set_capture(&self, capture: Capture<File>) {
+        *lock(&self.capture) = Some(capture);
+    }
+
+    fn record(&self, frames: &[Frame]) {
+        if frames.is_empty() {
+            return;
+        }
+        let mut capture = lock(&self.capture);
+        let Some(file) = capture.as_mut() else {
+            return;
+        };
+        let frames = frames.iter().map(Vec::as_slice);
+        if let Err(error) = file.record(SystemTime::now(), frames) {
+            log::error!("the wire is not recorded any more: {error}");
+            *capture = None;
         }
     }
 
@@ -47,6 +73,7 @@ impl Fabric {
     /// Delivers what a function put out: GID changes, frames, interrupts.
     pub(crate) fn deliver(&self, from: &Function, output: Output) {
         self.set_gids(from, output.gids);
+        self.record(&output.frames);
         for mut frame in output.frames {
             let route = lock(&self.switch).route(from.index.into(), &mut frame);
             match route {

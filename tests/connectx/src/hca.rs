@@ -143,7 +143,8 @@ pub struct Hca {
 impl Hca {
     /// A function after power-on.
     pub fn new(config: FunctionConfig) -> Self {
-        let io = Io::new(config.scramble);
+        let mut io = Io::new(config.scramble);
+        io.timing = config.timing;
         Self {
             io,
             state: State::Disabled,
@@ -331,7 +332,7 @@ impl Hca {
             return None;
         }
         let deadlines = [
-            self.io.late.next_deadline(),
+            self.io.next_deadline(),
             cq::next_deadline(self),
             qp::next_deadline(self),
             self.held.next_deadline(),

@@ -3,10 +3,13 @@
 //! What a function does to the world outside: memory accesses, interrupts, packets, and the
 //! accounts of them. Kept apart from the objects, so that an object can be borrowed meanwhile.
 
+use std::collections::VecDeque;
+
 use crate::counters::Counters;
 use crate::dma::GuestMemory;
 use crate::events::{Event, EventLog};
 use crate::faults::{Faults, LateFrames, Transit};
+use crate::timing::Timing;
 use crate::wire::{Gid, Mac};
 
 /// A frame on the wire: everything from the destination address on, without FCS.
@@ -49,6 +52,10 @@ pub struct Io {
     pub scramble: Option<Scramble>,
     /// What goes wrong on purpose.
     pub faults: Faults,
+    /// How long the stages of a send take.
+    pub timing: Timing,
+    /// Frames on their way: when they arrive, in nanoseconds.
+    underway: VecDeque<(u64, Frame)>,
     /// Frames that a fault has delayed.
     pub(crate) late: LateFrames,
     /// What waits for delivery.
@@ -64,6 +71,8 @@ impl Io {
             events: EventLog::default(),
             now: 0,
             scramble: scramble.map(Scramble::new),
+            timing: Timing::default(),
+            underway: VecDeque::new(),
             faults: Faults::default(),
             late: LateFrames::default(),
             output: Output::default(),
@@ -80,7 +89,24 @@ impl Io {
 
     /// Sends a frame to the wire.
     pub fn send(&mut self, frame: Frame) {
+        self.send_after(0, frame);
+    }
+
+    /// Sends a frame to the wire that is complete after so many nanoseconds. Frames stay in order.
+    pub fn send_after(&mut self, delay: u64, frame: Frame) {
         self.counters.frames_sent += 1;
+        let delay = delay.saturating_add(self.timing.wire);
+        let last = self.underway.back().map_or(0, |(time, _)| *time);
+        let time = last.max(self.now.saturating_add(delay));
+        if time > self.now {
+            self.underway.push_back((time, frame));
+        } else {
+            self.arrive(frame);
+        }
+    }
+
+    /// A frame gets to the switch, unless a fault has it otherwise.
+    fn arrive(&mut self, frame: Frame) {
         match self.faults.frame(&frame) {
             None => self.output.frames.push(frame),
             Some(Transit::Lost) => {}
@@ -93,10 +119,25 @@ impl Io {
         self.output.frames.extend(self.late.overtaken());
     }
 
-    /// Delayed frames arrive.
+    /// Frames arrive that were under way, or were delayed.
     pub(crate) fn run(&mut self) {
+        while self
+            .underway
+            .front()
+            .is_some_and(|(time, _)| *time <= self.now)
+        {
+            if let Some((_, frame)) = self.underway.pop_front() {
+                self.arrive(frame);
+            }
+        }
         let due = self.late.due(self.now);
         self.output.frames.extend(due);
+    }
+
+    /// When the next frame arrives.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let underway = self.underway.front().map(|(time, _)| *time);
+        underway.into_iter().chain(self.late.next_deadline()).min()
     }
 
     /// Logs an event of a queue.

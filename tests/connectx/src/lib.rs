@@ -10,10 +10,13 @@
 //!   in by method calls; packets, interrupts and memory accesses come out. Everything a guest
 //!   controls is untrusted. Tests and fuzz targets drive it directly.
 //! * [`vfio`] serves a function to QEMU over vfio-user, [`worker`] runs its queues, [`fabric`]
-//!   carries frames between functions, [`control`] answers questions about them.
+//!   carries frames between functions, [`capture`] records them, [`control`] answers questions
+//!   about them.
+//! * [`faults`] are what goes wrong on purpose, asked for by rule or at once.
 
 pub mod buffer;
 pub mod caps;
+pub mod capture;
 pub mod cli;
 pub mod cmd;
 pub mod config;
@@ -40,6 +43,7 @@ pub mod qp;
 pub mod srq;
 pub mod table;
 pub mod timers;
+pub mod timing;
 pub mod uar;
 pub mod vfio;
 pub mod vport;

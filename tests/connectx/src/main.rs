@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use connectx::capture::Capture;
 use connectx::cli::{Args, USAGE};
 use connectx::fabric::Fabric;
 use connectx::function::Function;
@@ -75,6 +76,10 @@ fn run(args: &Args) -> Result<(), String> {
         .map(|f| Arc::new(Function::new(f.config.clone())));
     let fabric = Arc::new(Fabric::new(functions.collect()));
 
+    if let Some(path) = &args.pcap {
+        let capture = File::create(path).and_then(Capture::new);
+        fabric.set_capture(capture.map_err(|e| format!("{}: {e}", path.display()))?);
+    }
     for (args, function) in args.functions.iter().zip(fabric.functions()) {
         let device = Device::new(
             &args.socket,

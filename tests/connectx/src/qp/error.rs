@@ -43,6 +43,7 @@ fn stop(qp: &mut Qp, env: &mut Env<'_>, state: State, what: &'static str) {
     env.io.event(qp.number, what, 0);
     qp.requester.ack_deadline = None;
     qp.requester.rnr_until = None;
+    qp.requester.busy_until = None;
     qp.error_poll = Some(env.io.now);
     if let Some(ring) = &mut qp.send {
         ring.look();

@@ -208,6 +208,7 @@ impl Qp {
         let timers = [
             self.requester.ack_deadline,
             self.requester.rnr_until,
+            self.requester.busy_until,
             self.error_poll,
         ];
         timers.into_iter().flatten().min()
@@ -332,6 +333,9 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
         hca.io
             .event(number, "Doorbell Ignored", doorbell.wqe_index.into());
         return;
+    }
+    if qp.requester.messages.is_empty() && qp.requester.busy_until.is_none() {
+        qp.requester.busy(hca.io.now, hca.io.timing.fetch);
     }
     if let Some(ring) = &mut qp.send {
         ring.ring(doorbell.wqe_index, doorbell.blueflame);

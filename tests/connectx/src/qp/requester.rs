@@ -133,6 +133,8 @@ pub struct Requester {
     pub ack_deadline: Option<u64>,
     /// When to send again after the peer was not ready.
     pub rnr_until: Option<u64>,
+    /// A stage of a WQE lasts until then.
+    pub busy_until: Option<u64>,
 }
 
 /// What a step of a queue pair came to.
@@ -150,6 +152,14 @@ impl Requester {
         self.next_psn = psn;
         self.unacked = psn;
         self.sent = psn;
+    }
+
+    /// Does nothing for so many nanoseconds, beyond those that it was to do nothing anyway.
+    pub fn busy(&mut self, now: u64, nanoseconds: u64) {
+        if nanoseconds != 0 {
+            let from = self.busy_until.unwrap_or(now).max(now);
+            self.busy_until = Some(from.saturating_add(nanoseconds));
+        }
     }
 
     /// Does a packet wait for an acknowledgment?
@@ -203,6 +213,12 @@ pub fn step(qp: &mut Qp, env: &mut Env<'_>) -> Step {
         }
         qp.requester.rnr_until = None;
     }
+    if let Some(until) = qp.requester.busy_until {
+        if until > env.io.now {
+            return Step::Idle;
+        }
+        qp.requester.busy_until = None;
+    }
     if qp.requester.position.message >= qp.requester.messages.len() {
         return fetch(qp, env);
     }
@@ -237,6 +253,7 @@ fn fetch(qp: &mut Qp, env: &mut Env<'_>) -> Step {
                 });
             }
             qp.requester.messages.push_back(message);
+            qp.requester.busy(env.io.now, env.io.timing.parse);
             Step::Progress
         }
         Err(error) => {

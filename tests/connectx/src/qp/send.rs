@@ -77,7 +77,10 @@ pub fn next(qp: &mut Qp, env: &mut Env<'_>) -> Step {
     ) {
         Ok(frame) => {
             qp.stats.packets_sent += 1;
-            env.io.send(frame);
+            let has_payload = work.task.data().is_some_and(|data| data.len != 0);
+            let reads = has_payload && !work.task.is_read_or_atomic();
+            let payload = if reads { env.io.timing.payload } else { 0 };
+            env.io.send_after(payload, frame);
             sent(qp, env, psn)
         }
         Err(failure) => {

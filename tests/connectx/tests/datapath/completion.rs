@@ -3,6 +3,7 @@
 //! Completion queues: sizes, overrun, arming, moderation, resizing.
 
 use connectx::cqfmt::cqe::{Cqe, Opcode as Kind};
+use connectx::timing::Timing;
 use connectx::wqe::ctrl::{Fence, Flags, Signal};
 use connectx::wqe::opcode::Opcode;
 use connectx::{field, ifc, size};
@@ -223,6 +224,58 @@ fn moderation_waits_for_the_count_or_the_period() {
     b.sides[0].arm(&cq, 2, false);
     nop(&mut b, &mut qp);
     assert_eq!(events(&mut b), 1);
+}
+
+#[test]
+fn a_new_moderation_holds_for_what_waits_already() {
+    let period = field!(mlx5_ifc_create_cq_in_bits, cq_context.cq_period);
+    let count = field!(mlx5_ifc_create_cq_in_bits, cq_context.cq_max_count);
+    let (mut b, mut qp, cq) = with_cq(|side| {
+        side.create_cq_with(6, 64, |input| {
+            ifc::set(input, period, 1000);
+            ifc::set(input, count, 100);
+        })
+    });
+    b.sides[0].arm(&cq, 0, false);
+    nop(&mut b, &mut qp);
+    nop(&mut b, &mut qp);
+    assert_eq!(events(&mut b), 0);
+    let mut input = command(0x403, size!(mlx5_ifc_modify_cq_in_bits));
+    ifc::set(&mut input, field!(mlx5_ifc_modify_cq_in_bits, cqn), cq.cqn);
+    // The count alone.
+    input[0xc..0x10].copy_from_slice(&2u32.to_be_bytes());
+    let count = field!(mlx5_ifc_modify_cq_in_bits, cq_context.cq_max_count);
+    ifc::set(&mut input, count, 2);
+    b.sides[0].cmd(&input, 0x10).expect("MODIFY_CQ");
+    assert_eq!(events(&mut b), 1);
+}
+
+#[test]
+fn stages_take_their_time() {
+    let mut b = Bench::new();
+    let [mut a, _c] = b.connect(QpSpec::default(), Link::default());
+    let (src, dst) = (b.sides[0].alloc(4096), b.sides[1].alloc(4096));
+    let lkey = b.sides[0].create_mkey(src, src, 4096, &[]);
+    let rkey = b.sides[1].create_mkey(dst, dst, 4096, &[]);
+    let segments = [remote(dst, rkey), data(64, lkey, src)].concat();
+    b.sides[0].hca.io.timing = Timing::CARD;
+    b.sides[1].hca.io.timing = Timing::CARD;
+    b.sides[0].hca.io.now = b.now;
+    let start = b.now;
+    b.sides[0].post(&mut a.qp, Opcode::RDMA_WRITE, 0, &segments);
+    let done = |b: &mut Bench| b.sides[0].hca.io.counters.cqes == 1;
+    assert!(b.run_until(1_000_000, done));
+    // There with the payload, and back with the acknowledgment.
+    let want = 400 + 150 + 1200 + 800 + 800;
+    assert_eq!(b.now - start, want);
+    let stamp = success(b.sides[0].poll(&mut a.send)).timestamp;
+    assert_eq!(stamp - start, want);
+    let times: Vec<(String, u64)> = (b.sides[0].hca.io.events.of(Some(a.qp.qpn)))
+        .map(|event| (event.what.to_string(), event.time - start))
+        .collect();
+    for (what, time) in [("WQE Fetch Start", 400), ("DMA Read Issued", 550)] {
+        assert!(times.contains(&(what.into(), time)), "{times:?}");
+    }
 }
 
 #[test]

@@ -3,12 +3,14 @@
 //! Random WQEs, packets and doorbells: any answer is right but a panic or an access outside of memory, which the
 //! memory itself refuses. Short and with fixed seeds here.
 
+use connectx::faults::{inject, Fault, Injection, Refusal, Rule};
 use connectx::wire::{
     AckSyndrome, Aeth, AtomicEth, Bth, Deth, Extensions, Opcode as WireOpcode, PacketBuilder, Path,
     Reth, RoceVersion,
 };
 use connectx::wqe::ctrl::Flags;
 use connectx::wqe::opcode::Opcode;
+use connectx::{field, ifc};
 use rand::{rngs::SmallRng, Rng, RngCore, SeedableRng};
 
 use crate::bench::*;
@@ -112,6 +114,70 @@ fn random_frame(rng: &mut SmallRng, to: usize, qpns: &[u32], keys: &[u32], memor
     PacketBuilder::new(&path, bth, &ext, len).finish()
 }
 
+/// A fault by rule, or something that happens at once.
+fn misfortune(rng: &mut SmallRng, side: &mut Side, end: &Endpoint) {
+    let faults = [
+        Fault::CqeDelay {
+            ns: rng.random_range(0..3_000_000),
+            bunch: Some(rng.random_range(1..9)),
+        },
+        Fault::CqeDrop {},
+        Fault::CqeDouble {},
+        Fault::SendError {
+            syndrome: rng.random(),
+            vendor: rng.random(),
+        },
+        Fault::ReceiveError {
+            syndrome: rng.random(),
+            vendor: rng.random(),
+        },
+        Fault::Nak {
+            code: Refusal::NotReady,
+        },
+        Fault::Nak {
+            code: Refusal::Sequence,
+        },
+        Fault::FrameDouble {},
+        Fault::FrameLoss {},
+        Fault::FrameDelay {
+            frames: rng.random_range(0..9),
+        },
+    ];
+    let rule = Rule {
+        after: rng.random_range(0..4),
+        every: rng.random_range(0..4),
+        count: rng.random_range(1..9),
+        ..Rule::once(faults[rng.random_range(0..faults.len())])
+    };
+    if rng.random_bool(0.7) {
+        side.hca.io.faults.add(rule).unwrap();
+        return;
+    }
+    let injections = [
+        Injection::Cqe {
+            cqn: end.send.cqn,
+            qpn: rng.random(),
+            index: rng.random(),
+            opcode: rng.random_range(0..16),
+            wrong_owner: rng.random(),
+            garbage: rng.random_bool(0.5).then(|| rng.random()),
+        },
+        Injection::Eqe {
+            eqn: side.async_eq.eqn,
+            event: rng.random(),
+            number: rng.random(),
+            wrong_owner: rng.random(),
+            garbage: None,
+        },
+        Injection::Port { up: rng.random() },
+    ];
+    // A queue that has overrun has no room.
+    let _ = inject(
+        &mut side.hca,
+        injections[rng.random_range(0..injections.len())],
+    );
+}
+
 fn episode(seed: u64, steps: u32) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut b = Bench::new();
@@ -119,7 +185,27 @@ fn episode(seed: u64, steps: u32) {
         service: [0, 0, 0, 1, 2, 0xc][rng.random_range(0..6)],
         ..QpSpec::default()
     };
-    let mut ends = b.connect(spec, Link::default());
+    // Some queues compress, some have a moderation.
+    let (compresses, moderation) = (rng.random_bool(0.3), rng.random_range(0..4));
+    let ends = b.endpoints_with(spec, |input| {
+        for (field, value) in [
+            (
+                field!(mlx5_ifc_create_cq_in_bits, cq_context.cqe_comp_en),
+                compresses.into(),
+            ),
+            (
+                field!(mlx5_ifc_create_cq_in_bits, cq_context.cq_period),
+                moderation,
+            ),
+            (
+                field!(mlx5_ifc_create_cq_in_bits, cq_context.cq_max_count),
+                moderation,
+            ),
+        ] {
+            ifc::set(input, field, value);
+        }
+    });
+    let mut ends = b.link(ends, Link::default());
     let memory = [0, 1].map(|i| b.sides[i].alloc(0x1_0000));
     let keys: Vec<u32> = (0..2)
         .map(|i| b.sides[i].create_mkey(memory[i], memory[i], 0x1_0000, &[]))
@@ -129,7 +215,7 @@ fn episode(seed: u64, steps: u32) {
     for _ in 0..steps {
         let i = rng.random_range(0..2);
         let end = &mut ends[i];
-        match rng.random_range(0..12) {
+        match rng.random_range(0..14) {
             0..=4 => {
                 let (opcode, flags, segments) = random_wqe(&mut rng, &keys, memory[i]);
                 let imm = one_of(&mut rng, &keys);
@@ -163,6 +249,7 @@ fn episode(seed: u64, steps: u32) {
                 while b.sides[i].poll(&mut end.send).is_some() {}
                 while b.sides[i].poll(&mut end.receive).is_some() {}
             }
+            11 => misfortune(&mut rng, &mut b.sides[i], end),
             _ => b.pass(u64::from(rng.random_range(0..20_000_000u32))),
         }
         if rng.random_bool(0.3) {

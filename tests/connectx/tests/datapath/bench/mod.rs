@@ -61,10 +61,15 @@ impl Bench {
 
     /// Queue pairs in reset.
     pub fn endpoints(&mut self, spec: QpSpec) -> [Endpoint; 2] {
+        self.endpoints_with(spec, |_| ())
+    }
+
+    /// The same with other completion queues.
+    pub fn endpoints_with(&mut self, spec: QpSpec, adjust: impl Fn(&mut [u8])) -> [Endpoint; 2] {
         [0, 1].map(|i| {
             let side = &mut self.sides[i];
-            let send = side.create_cq(8, 64);
-            let receive = side.create_cq(8, 64);
+            let send = side.create_cq_with(8, 64, &adjust);
+            let receive = side.create_cq_with(8, 64, &adjust);
             let qp = side.create_qp(spec, &send, &receive);
             Endpoint { qp, send, receive }
         })
