@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# For guest tests in which the device does not do its duty. Source lib/ulp.sh and lib/consumer.sh first.
+
+# request JSON: asks the device for something; it must do it.
+request() {
+	local answer
+	answer=$(connectx-ctl "$1")
+	[[ $answer == *'"ok":true'* ]] || fail "$1: $answer"
+}
+
+# rule FUNCTION FAULT [MORE]: the members of the fault, and those of the rule behind it.
+rule() {
+	request "{\"cmd\":\"fault\",\"function\":\"$1\",\"rule\":{\"fault\":{$2}${3:+,$3}}}"
+}
+
+# inject FUNCTION WHAT
+inject() {
+	request "{\"cmd\":\"inject\",\"function\":\"$1\",\"what\":{$2}}"
+}
+
+no_more_faults() {
+	request '{"cmd":"clear-faults"}'
+}
+
+# hits: how often the rules of all functions have struck in all.
+hits() {
+	connectx-ctl '{"cmd":"faults"}' | python3 -c '
+import json, sys
+print(sum(rule["hits"] for rules in json.load(sys.stdin)["functions"].values() for rule in rules))
+'
+}
+
+# struck COUNT: whether the rules have struck as often.
+struck() {
+	[ "$(hits)" -ge "$1" ]
+}
+
+# connection FUNCTION MEMBER: what the device says of the one reliable connection of a function; `qpn` for its number.
+connection() {
+	connectx-ctl '{"cmd":"counters"}' | python3 -c '
+import json, sys
+all = json.load(sys.stdin)["functions"][sys.argv[1]]["qps"].items()
+[(number, qp)] = [(number, qp) for number, qp in all if qp["service"] == "Rc"]
+print(number if sys.argv[2] == "qpn" else qp[sys.argv[2]])
+' "$1" "$2"
+}
+
+# How the load ended: posted, ended, done, failed, flushed, status, syndrome, refused, drained, whole.
+declare -A load
+
+# steady_end: unloads the consumer, and fills `load`. Every request has ended once.
+steady_end() {
+	local line words i
+	rmmod mlx5_ulp_test
+	line=$(dmesg -t | sed -n 's/^mlx5_ulp_test: steady: //p' | tail -1)
+	echo "$line"
+	read -ra words <<< "$line"
+	[ ${#words[@]} = 20 ] || fail "the load says '$line'"
+	for ((i = 0; i < ${#words[@]}; i += 2)); do
+		load[${words[i]}]=${words[i + 1]}
+	done
+	expect "requests that ended" "${load[ended]}" "${load[posted]}"
+	expect "all that ended" $((load[done] + load[failed] + load[flushed])) "${load[posted]}"
+}
+
+# all_well: nothing has failed, and all has arrived.
+all_well() {
+	expect "requests that were carried out" "${load[done]}" "${load[posted]}"
+	expect "failures, refusals, drain, data" \
+		"${load[failed]} ${load[flushed]} ${load[refused]} ${load[drained]} ${load[whole]}" "0 0 0 0 1"
+}

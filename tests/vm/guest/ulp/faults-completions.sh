@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Completions are late, in bunches, lost and doubled, and there are some that nothing completed: each request
+# ends once, and what the device makes up ends none.
+#
+# functions: pf,vf
+# timeout: 300
+# dmesg-allow: mlx5_ulp: completion entry names nothing in flight: .*; dropped
+# dmesg-allow: mlx5_core [0-9a-f:.]+: cq_err_event_notifier:.*0xfffffe.*
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+
+# Late, and several at once.
+for fault in '"kind":"cqe-delay","ns":2000000' '"kind":"cqe-delay","ns":50000000,"bunch":7'; do
+	echo "$fault"
+	consumer_load steady
+	rule pf0 "$fault" "\"count\":100,\"queue\":$(connection pf0 send_cq)"
+	until_true 60 struck 100 || fail "$fault struck $(hits) times"
+	no_more_faults
+	steady_end
+	all_well
+done
+
+# One is missing: the next one ends its request, too. One is there twice: the second ends nothing.
+for fault in '"kind":"cqe-drop"' '"kind":"cqe-double"'; do
+	echo "$fault"
+	consumer_load steady
+	rule pf0 "$fault" "\"after\":5,\"every\":10,\"count\":5,\"queue\":$(connection pf0 send_cq)"
+	until_true 60 struck 5 || fail "$fault struck $(hits) times"
+	no_more_faults
+	steady_end
+	all_well
+done
+same_objects "$before"
+
+# What nothing completed.
+for what in '' '"opcode":9' '"opcode":13' '"wrong_owner":true' '"garbage":1' '"garbage":2' '"garbage":3' own; do
+	echo "completion: $what"
+	consumer_load steady
+	queue=$(connection pf0 send_cq)
+	[ "$what" != own ] || what="\"qpn\":$(connection pf0 qpn),\"index\":40000"
+	inject pf0 "\"kind\":\"cqe\",\"cqn\":$queue${what:+,$what}"
+	steady_end
+	all_well
+done
+same_objects "$before"
+
+# Events that nothing raised, on all event queues.
+consumer_load steady
+for eqn in 0 1 2; do
+	for event in 0 1 4 5 16 17 19 250; do
+		inject pf0 "\"kind\":\"eqe\",\"eqn\":$eqn,\"event\":$event"
+	done
+done
+steady_end
+all_well
+same_objects "$before"
+rmmod mlx5_ulp

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# WQEs fail, requests are refused, commands fail: the first request that fails has the reason,
+# what is behind it is flushed, and what could not be created leaves nothing behind.
+#
+# functions: pf,vf
+# timeout: 240
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: .*
+# dmesg-allow: mlx5_ulp: mlx5_0: .*
+# dmesg-allow: mlx5_core .*: mlx5_cmd_out_err:.* failed.*
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+
+# failed_with SYNDROME
+failed_with() {
+	steady_end
+	no_more_faults
+	expect "requests that failed" "${load[failed]}" 1
+	expect "the syndrome" $((load[syndrome])) "$1"
+	expect "a post behind the failure" "${load[refused]}" -32
+}
+
+for syndrome in 2 4 19 21 34; do
+	consumer_load steady
+	rule pf0 "\"kind\":\"send-error\",\"syndrome\":$syndrome" "\"after\":10,\"queue\":$(connection pf0 qpn)"
+	until_true 30 struck 1
+	sleep 0.2
+	failed_with $syndrome
+done
+
+for refusal in invalid-request:18 remote-access:19 remote-operation:20; do
+	consumer_load steady
+	rule vf1 "\"kind\":\"nak\",\"code\":\"${refusal%:*}\"" '"after":10'
+	until_true 30 struck 1
+	sleep 0.2
+	failed_with "${refusal#*:}"
+done
+
+# CREATE_CQ, CREATE_MKEY, CREATE_QP, and the way to ready-to-send.
+for opcode in 0x400 0x200 0x500 0x502 0x503 0x504; do
+	rule pf0 "\"kind\":\"command-failure\",\"opcode\":$((opcode)),\"status\":15"
+	! insmod "$consumer" test=steady 2> /dev/null || fail "the consumer gets along without command $opcode"
+	expect "failed commands $opcode" "$(hits)" 1
+	no_more_faults
+	same_objects "$before"
+done
+consumer_test shapes
+same_objects "$before"
+rmmod mlx5_ulp
