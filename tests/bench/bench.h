@@ -89,6 +89,9 @@ void bench_verbs_close(void);
 
 extern const struct bench_interface bench_ulp;
 extern const struct bench_interface bench_ulp_exclusive;
+extern const struct bench_interface bench_ulp_events;
+/* Looks queues up, in place of posting to them. */
+extern const struct bench_interface bench_ulp_find;
 extern const struct bench_interface bench_verbs;
 extern const struct bench_interface bench_verbs_events;
 

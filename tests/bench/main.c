@@ -36,6 +36,8 @@ static struct {
 } pools[] = {
 	{ &bench_ulp },
 	{ &bench_ulp_exclusive },
+	{ &bench_ulp_events },
+	{ &bench_ulp_find },
 	{ &bench_verbs },
 	{ &bench_verbs_events },
 };

@@ -16,6 +16,8 @@ struct ulp_queue {
 	struct bench_queue common;
 	struct mlx5_ulp_queue *sender, *receiver;
 	struct mlx5_ulp_request request;
+	/* Its name, if it has one. */
+	u32 qid;
 };
 
 static struct ulp_queue *ulp_queue(struct bench_queue *queue)
@@ -102,10 +104,13 @@ static int ulp_connect(struct mlx5_ulp_queue *queue, struct mlx5_ulp_queue *peer
 
 static struct bench_queue *ulp_create(u32 flags)
 {
+	/* Consumers name their queues one behind the other. */
+	static u32 named;
 	const struct mlx5_ulp_queue_attr sender = {
 		.depth = BENCH_DEPTH,
 		.max_inline = BENCH_INLINE,
 		.flags = flags,
+		.qid = flags & MLX5_ULP_QUEUE_NAMED ? mlx5_ulp_qid(0, named++) : 0,
 	};
 	const struct mlx5_ulp_queue_attr receiver = {
 		.depth = 1,
@@ -118,6 +123,7 @@ static struct bench_queue *ulp_create(u32 flags)
 	if (!queue)
 		return ERR_PTR(-ENOMEM);
 	queue->request.done = ulp_done;
+	queue->qid = sender.qid;
 	queue->sender = mlx5_ulp_queue_create(src, &sender);
 	queue->receiver = mlx5_ulp_queue_create(dst, &receiver);
 	err = PTR_ERR_OR_ZERO(queue->sender) ?: PTR_ERR_OR_ZERO(queue->receiver);
@@ -133,12 +139,22 @@ static struct bench_queue *ulp_create(u32 flags)
 
 static struct bench_queue *ulp_queue_create(void)
 {
+	return ulp_create(MLX5_ULP_QUEUE_POLLED);
+}
+
+static struct bench_queue *ulp_events_queue_create(void)
+{
 	return ulp_create(MLX5_ULP_QUEUE_SHARED);
 }
 
 static struct bench_queue *ulp_exclusive_queue_create(void)
 {
-	return ulp_create(MLX5_ULP_QUEUE_EXCLUSIVE);
+	return ulp_create(MLX5_ULP_QUEUE_EXCLUSIVE | MLX5_ULP_QUEUE_POLLED);
+}
+
+static struct bench_queue *ulp_named_queue_create(void)
+{
+	return ulp_create(MLX5_ULP_QUEUE_NAMED);
 }
 
 /* What a consumer hands in, made of @writes. */
@@ -200,11 +216,36 @@ static int ulp_exclusive_post(struct bench_queue *common, const struct bench_wri
 	return err ?: (int)ticks;
 }
 
+static struct bench_polled ulp_poll(struct bench_queue *common, unsigned int budget)
+{
+	struct ulp_queue *queue = ulp_queue(common);
+	struct bench_polled polled = {};
+
+	polled.ticks = MEASURE(mlx5_ulp_poll(queue->sender, budget));
+	return polled;
+}
+
+/* Finds a queue by its name, in place of a post. */
+static int ulp_find(struct bench_queue *common, const struct bench_write *writes,
+		    unsigned int count)
+{
+	struct ulp_queue *queue = ulp_queue(common);
+	struct mlx5_ulp_queue *found;
+	u32 ticks;
+
+	rcu_read_lock();
+	ticks = MEASURE(found = mlx5_ulp_queue_find(src, queue->qid));
+	rcu_read_unlock();
+	common->ended += count;
+	return found == queue->sender ? (int)ticks : -ENOENT;
+}
+
 const struct bench_interface bench_ulp = {
 	.name = "mlx5_ulp",
 	.queue_create = ulp_queue_create,
 	.queue_destroy = ulp_queue_destroy,
 	.post = ulp_post,
+	.poll = ulp_poll,
 };
 
 const struct bench_interface bench_ulp_exclusive = {
@@ -213,4 +254,19 @@ const struct bench_interface bench_ulp_exclusive = {
 	.queue_create = ulp_exclusive_queue_create,
 	.queue_destroy = ulp_queue_destroy,
 	.post = ulp_exclusive_post,
+	.poll = ulp_poll,
+};
+
+const struct bench_interface bench_ulp_events = {
+	.name = "mlx5_ulp_events",
+	.queue_create = ulp_events_queue_create,
+	.queue_destroy = ulp_queue_destroy,
+	.post = ulp_post,
+};
+
+const struct bench_interface bench_ulp_find = {
+	.name = "mlx5_ulp_find",
+	.queue_create = ulp_named_queue_create,
+	.queue_destroy = ulp_queue_destroy,
+	.post = ulp_find,
 };

@@ -44,5 +44,5 @@ for r in records:
     assert 0 <= counted - steps <= 20 + 20 * case["chain"], (case, counted, steps)
     assert steps >= 20, (case, steps)
     stepped += 1
-assert stepped == 4, stepped
+assert stepped == 8, stepped
 END

@@ -78,6 +78,8 @@ def _tables(run: records.Records, result: dict[str, Any]) -> str:
         f"{clock['differing']} of {3 * clock['repetitions']} readings differed.\n{table.differing(run)}",
         table.title("Figures"),
         table.of_figures(figures.figures(run)),
+        table.title("Aims that are not reached"),
+        "\n".join(f"* {sentence}" for sentence in figures.judgements(figures.figures(run))) or "None.",
         table.title("Side by side"),
         table.of_matrix(run),
         table.title("Where the instructions go"),
@@ -86,10 +88,6 @@ def _tables(run: records.Records, result: dict[str, Any]) -> str:
         for side, by_name in counts.items():
             parts += [f"{name}, {side}, one call:", table.of_functions(by_name)]
     return "\n\n".join(parts) + "\n"
-
-
-def _list(head: str, sentences: list[str], otherwise: str) -> str:
-    return "\n".join([head, *(f"  {sentence}" for sentence in sentences)]) if sentences else otherwise
 
 
 def _keep(result: dict[str, Any], tables: str) -> None:
@@ -118,12 +116,11 @@ def main() -> int:
         return 1
     result = _result(run, kernel)
     tables = _tables(run, result)
-    all_figures = figures.figures(run)
     (BUILD / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"\n{tables}")
-    print(_list("aims that are not reached:", figures.judgements(all_figures), "all aims are reached"))
-    changed = figures.changes(all_figures, _LAST)
-    print(_list("changes above 3 % since the last result:", changed, "no change above 3 % since the last result"))
+    changed = figures.changes(figures.figures(run), _LAST)
+    print("changes above 3 % since the last result:" if changed else "no change above 3 % since the last result")
+    print("".join(f"  {change}\n" for change in changed), end="")
     if options.keep:
         _keep(result, tables)
     print(f"bench: ok: {shown(BUILD / 'bench.json')}")

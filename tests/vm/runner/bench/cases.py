@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator
 
 ULP, EXCLUSIVE, VERBS = "mlx5_ulp", "mlx5_ulp_exclusive", "mlx5_ib"
-ULP_EVENTS, VERBS_EVENTS = "mlx5_ulp", "mlx5_ib_events"
+ULP_EVENTS, VERBS_EVENTS = "mlx5_ulp_events", "mlx5_ib_events"
 
 SIZES = {"8": (8, 0), "64 inline": (64, 1), "4096": (4096, 0)}
 
@@ -88,16 +88,18 @@ def matrix() -> Iterator[Case]:
 
 def cases(quick: bool) -> Iterator[Case]:
     """Everything, in the order in which it is to be measured."""
-    for case in (SINGLE, BATCH16, DEPTH64):
+    for case in (SINGLE, BATCH16, CONTIGUOUS, DEPTH64):
         yield case
         if case in (SINGLE, BATCH16):
             yield case.beside(EXCLUSIVE)
         yield case.beside(VERBS)
-    for case in (STEPS["post_single"], STEPS["post_batch16"]):
+    for case in STEPS.values():
         yield case
         yield case.beside(VERBS)
     for case in (EVENTS1, EVENTS64):
         yield case
         yield case.beside(VERBS_EVENTS)
+    yield FIND
+    yield FIND_TABLE
     if not quick:
         yield from matrix()

@@ -86,9 +86,6 @@ class _Definition:
         other = run.find(self.other or self.case.beside(cases.VERBS))
         if not ours or not other:
             return None
-        # Nothing is measured of completions that events bring.
-        if self.value in (_complete, _told) and not self.value(ours):
-            return None
         return Figure(self.name, self.value(ours), self.value(other), self.unit, self.beside, self.aim)
 
 
