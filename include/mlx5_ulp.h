@@ -201,7 +201,8 @@ u32 mlx5_ulp_region_key(const struct mlx5_ulp_region *region);
  * @MLX5_ULP_QUEUE_EXCLUSIVE: one poster at a time, by
  *	mlx5_ulp_exclusive_post_writes(), without a lock
  * @MLX5_ULP_QUEUE_POLLED: no interrupts: requests complete in mlx5_ulp_poll(),
- *	mlx5_ulp_queue_drain() and mlx5_ulp_queue_destroy() only; ORed
+ *	mlx5_ulp_queue_drain() and mlx5_ulp_queue_destroy() only, and are not
+ *	compressed by the device; ORed
  * @MLX5_ULP_QUEUE_NAMED: found by the name in @qid of &struct
  *	mlx5_ulp_queue_attr; ORed
  */

@@ -123,27 +123,27 @@ void mlx5_ulp_shim_tracepoint_synchronize(void)
 
 void *mlx5_ulp_shim_percpu_alloc(size_t size)
 {
-	return (__force void *)__alloc_percpu(size, sizeof(u64));
+	return (void *)(__force unsigned long)__alloc_percpu(size, sizeof(u64));
 }
 
 void mlx5_ulp_shim_percpu_free(void *base)
 {
-	free_percpu((__force void __percpu *)base);
+	free_percpu((void __percpu *)(__force unsigned long)base);
 }
 
 void mlx5_ulp_shim_percpu_inc(void *word)
 {
-	this_cpu_inc(*(__force u64 __percpu *)word);
+	this_cpu_inc(*(u64 __percpu *)(__force unsigned long)word);
 }
 
 u64 mlx5_ulp_shim_percpu_sum(const void *base, size_t offset)
 {
+	const char __percpu *words = (const char __percpu *)(__force unsigned long)base;
 	u64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(*(u64 *)(per_cpu_ptr((const char __force __percpu *)base, cpu) +
-					  offset));
+		sum += READ_ONCE(*(const u64 *)(per_cpu_ptr(words, cpu) + offset));
 	return sum;
 }
 

@@ -186,7 +186,8 @@ impl Queue {
                 log_entries: config.shape.depth.next_power_of_two().ilog2() as u8 + 1,
                 vector: config.vector.checked_rem(vectors).unwrap_or(0) as u16,
                 context: Context::Tasklet,
-                compressed: hold.caps().cqe_compression,
+                // Who looks by himself wants the shortest way, and not to wait for a block.
+                compressed: hold.caps().cqe_compression && !config.polled,
             },
             register.clone(),
             Interrupt(send.clone()),
