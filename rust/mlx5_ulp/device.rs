@@ -12,7 +12,8 @@
 //! 1. No new [`Hold`] is given out, the device can no longer be found.
 //! 2. [`Member::removal_notice`] of every member: consumers are told. Nothing has vanished
 //!    yet, so they can stop, flush and give things back in their own order.
-//! 3. [`Member::shutdown`] of every member that is left: firmware objects are destroyed.
+//! 3. [`Member::shutdown`] of every member that is left, the last one first: firmware objects are
+//!    destroyed.
 //! 4. Wait for the last [`Hold`] (an object that is just being created or read).
 //!
 //! # Lock order
@@ -317,7 +318,9 @@ impl Device {
         for member in &members {
             member.removal_notice();
         }
-        for member in &members {
+        // What was made last goes first: queues before the regions that their requests name, or the
+        // device would find those gone before it is told to stop.
+        for member in members.iter().rev() {
             member.shutdown();
         }
     }
