@@ -610,7 +610,7 @@ int mlx5_ulp_poll(struct mlx5_ulp_queue *queue, unsigned int budget);
 
 /**
  * struct mlx5_ulp_queue_stats - what a queue has done
- * @posted: WQEs posted
+ * @posted: requests posted, and those that mlx5_ulp_queue_drain() adds
  * @doorbells: doorbells rung
  * @completed: requests completed, however they ended
  * @errors: of these, ended with an error of their own

@@ -26,7 +26,7 @@ MODULE_PARM_DESC(doorbell_max_batch, "Most WQEs for one doorbell in mode adaptiv
 char *mlx5_ulp_param_doorbell_max_hold_us = "50";
 module_param_named(doorbell_max_hold_us, mlx5_ulp_param_doorbell_max_hold_us, charp, 0444);
 MODULE_PARM_DESC(doorbell_max_hold_us,
-		 "Longest time that a WQE waits for the doorbell, 1 to 10000 us");
+		 "Longest time that a WQE waits for the doorbell, 1 to 1000000 us");
 
 char *mlx5_ulp_param_cq_moderation = "auto hybrid_thresh=50000 interrupt_thresh=200000";
 module_param_named(cq_moderation, mlx5_ulp_param_cq_moderation, charp, 0444);
@@ -42,3 +42,19 @@ MODULE_PARM_DESC(vf_qid_cache_size,
 char *mlx5_ulp_param_latency_stats = "off";
 module_param_named(latency_stats, mlx5_ulp_param_latency_stats, charp, 0444);
 MODULE_PARM_DESC(latency_stats, "Whether latencies are measured: off, on");
+
+char *mlx5_ulp_param_prefetch = "off";
+module_param_named(prefetch, mlx5_ulp_param_prefetch, charp, 0444);
+MODULE_PARM_DESC(prefetch, "Prefetch doorbell record and next slot while posting: on, off");
+
+char *mlx5_ulp_param_blueflame = "auto";
+module_param_named(blueflame, mlx5_ulp_param_blueflame, charp, 0444);
+MODULE_PARM_DESC(blueflame, "Write lone WQEs to the doorbell register: auto (with inline payload), on, off");
+
+char *mlx5_ulp_param_max_inline = "220";
+module_param_named(max_inline, mlx5_ulp_param_max_inline, charp, 0444);
+MODULE_PARM_DESC(max_inline, "Longest inline payload that goes by BlueFlame, 0 to 220 bytes");
+
+char *mlx5_ulp_param_wqe_compression = "enabled=0 min_send_size=256 algorithm=merge";
+module_param_named(wqe_compression, mlx5_ulp_param_wqe_compression, charp, 0444);
+MODULE_PARM_DESC(wqe_compression, "Compaction of WQEs: enabled=0|1 min_send_size=N algorithm=merge");

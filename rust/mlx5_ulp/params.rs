@@ -5,6 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | [`compression`] | pure: the value of `wqe_compression` |
 //! | [`text`] | pure: numbers and words as text, reasons of refusal |
 //! | [`table`] | which parameters there are, and how each is shown and changed |
 //!
@@ -15,6 +16,10 @@
 use crate::{
     cq::moderation::settings::Settings,
     doorbell::{
+        blueflame::{
+            BlueFlame,
+            Choice, //
+        },
         policy::Mode,
         DoorbellConfig, //
     },
@@ -29,11 +34,14 @@ use kernel::{
     str::CString, //
 };
 
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod compression;
 pub(crate) mod table;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod text;
 
+use compression::Compression;
 use table::{
     Parameter,
     PARAMETERS, //
@@ -62,10 +70,20 @@ pub(crate) enum Key {
     QidCacheSize,
     /// Whether latencies are measured.
     LatencyStats,
+    /// 0 or 1.
+    Prefetch,
+    /// Index in [`Choice::WORDS`].
+    BlueFlame,
+    /// At most [`BlueFlame::MAX_INLINE`].
+    MaxInline,
+    /// 0 or 1.
+    CompressionEnabled,
+    /// In [`compression::MIN_SEND_SIZE`].
+    CompressionMinSendSize,
 }
 
 impl Key {
-    const COUNT: usize = Key::LatencyStats as usize + 1;
+    const COUNT: usize = Key::CompressionMinSendSize as usize + 1;
 }
 
 /// The values of one device.
@@ -140,6 +158,32 @@ impl Params {
             max_batch: self.get(Key::DoorbellMaxBatch),
             max_hold_us: self.get(Key::DoorbellMaxHoldUs),
         }
+    }
+
+    /// Whether the next places to be written to are prefetched.
+    pub(crate) fn prefetch(&self) -> bool {
+        self.get(Key::Prefetch) != 0
+    }
+
+    /// Which WQEs go to the doorbell register themselves.
+    pub(crate) fn blueflame(&self) -> BlueFlame {
+        BlueFlame {
+            choice: Choice::from_index(self.get(Key::BlueFlame)),
+            max_inline: self.get(Key::MaxInline),
+        }
+    }
+
+    /// How WQEs are compacted.
+    pub(crate) fn compression(&self) -> Compression {
+        Compression {
+            enabled: self.get(Key::CompressionEnabled) != 0,
+            min_send_size: self.get(Key::CompressionMinSendSize),
+        }
+    }
+
+    fn set_compression(&self, value: Compression) {
+        self.set(Key::CompressionEnabled, value.enabled.into());
+        self.set(Key::CompressionMinSendSize, value.min_send_size);
     }
 }
 

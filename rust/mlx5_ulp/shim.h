@@ -33,6 +33,10 @@ extern char *mlx5_ulp_param_doorbell_max_hold_us;
 extern char *mlx5_ulp_param_cq_moderation;
 extern char *mlx5_ulp_param_vf_qid_cache_size;
 extern char *mlx5_ulp_param_latency_stats;
+extern char *mlx5_ulp_param_prefetch;
+extern char *mlx5_ulp_param_blueflame;
+extern char *mlx5_ulp_param_max_inline;
+extern char *mlx5_ulp_param_wqe_compression;
 
 /*
  * Map the page at @addr, which is in the linear map or from vmalloc; @dir is of

@@ -35,8 +35,9 @@ unsafe extern "C" fn mlx5_ulp_post_write(
 ) -> c_int {
     // SAFETY: Guaranteed by the caller.
     int_result(unsafe {
-        let write = core::slice::from_ref(&*write);
-        self::queue(queue).send().post_writes(Handle::Shared, write)
+        self::queue(queue)
+            .send()
+            .post_write(Handle::Shared, &*write)
     })
 }
 
@@ -83,7 +84,10 @@ unsafe extern "C" fn mlx5_ulp_exclusive_post_writes(
     // SAFETY: An exclusive handle is the pointer of the queue. The rest is guaranteed by the caller.
     int_result(unsafe {
         let queue = self::queue(queue.cast());
-        queue.send().post_writes(Handle::Exclusive, writes)
+        match writes {
+            [write] => queue.send().post_write(Handle::Exclusive, write),
+            _ => queue.send().post_writes(Handle::Exclusive, writes),
+        }
     })
 }
 

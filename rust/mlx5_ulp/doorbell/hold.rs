@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
-
+// SPDX-License-Identifier: GPL-2.0 OR MIT
 //! How long a posted WQE may wait for the doorbell.
 //!
 //! When the first WQE begins to wait, a timer is set to the end of its hold time, unless it runs already.
@@ -7,25 +6,26 @@
 //! one has begun to wait since then and the timer is set again, to the end of that one's time, or it
 //! stops. So the timer is started once in a hold time at most, and nothing waits longer.
 
-use kernel::bindings;
-
 /// Range of the hold time, microseconds.
-pub(crate) const RANGE_US: core::ops::RangeInclusive<u32> = 1..=10_000;
-/// Usual hold time, microseconds.
-pub(crate) const DEFAULT_US: u32 = 50;
+pub const RANGE_US: core::ops::RangeInclusive<u32> = 1..=1_000_000;
 
-/// The hold time of one queue. Belongs to its poster.
-pub(crate) struct Hold {
-    /// Longest time, nanoseconds.
+/// Usual hold time, microseconds.
+pub const DEFAULT_US: u32 = 50;
+
+/// The hold time of one queue. Belongs to its poster. Times are of one monotonic clock, nanoseconds.
+#[derive(Debug)]
+pub struct Hold {
+    /// Longest time.
     limit: i64,
-    /// When the first of those that wait began to, by the monotonic clock, nanoseconds.
+    /// When the first of those that wait began to.
     since: i64,
     /// Whether the timer runs.
     running: bool,
 }
 
 /// What the timer does next.
-pub(crate) enum Expiry {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
     /// Rings, and stops.
     Ring,
     /// Runs again for so many nanoseconds.
@@ -34,17 +34,11 @@ pub(crate) enum Expiry {
     Stop,
 }
 
-/// The monotonic clock, nanoseconds.
-fn now() -> i64 {
-    // SAFETY: May be called in any context but an NMI.
-    unsafe { bindings::ktime_get() }
-}
-
 impl Hold {
     /// With the usual time.
-    pub(crate) fn new() -> Self {
-        Self {
-            limit: i64::from(DEFAULT_US).wrapping_mul(1000),
+    pub const fn new() -> Hold {
+        Hold {
+            limit: DEFAULT_US as i64 * 1000,
             since: 0,
             running: false,
         }
@@ -52,23 +46,24 @@ impl Hold {
 
     /// Changes the time to `us` microseconds, brought into [`RANGE_US`]. A timer that runs ends by the old
     /// one.
-    pub(crate) fn set(&mut self, us: u32) {
+    pub fn set(&mut self, us: u32) {
         let us = us.clamp(*RANGE_US.start(), *RANGE_US.end());
         self.limit = i64::from(us).wrapping_mul(1000);
     }
 
-    /// The first WQE begins to wait. `Some`: the timer has to be started, for so many nanoseconds.
-    pub(crate) fn begin(&mut self) -> Option<i64> {
-        self.since = now();
+    /// The first WQE begins to wait, at `now`. `Some`: the timer has to be started, for so many
+    /// nanoseconds.
+    pub fn begin(&mut self, now: i64) -> Option<i64> {
+        self.since = now;
         if core::mem::replace(&mut self.running, true) {
             return None;
         }
         Some(self.limit)
     }
 
-    /// The timer has expired. `waiting` says whether anything waits.
-    pub(crate) fn expired(&mut self, waiting: bool) -> Expiry {
-        let left = self.limit.wrapping_sub(now().wrapping_sub(self.since));
+    /// The timer has expired, at `now`. `waiting` says whether anything waits.
+    pub fn expired(&mut self, waiting: bool, now: i64) -> Expiry {
+        let left = self.limit.wrapping_sub(now.wrapping_sub(self.since));
         if waiting && left > 0 {
             return Expiry::Again(left);
         }
@@ -78,5 +73,48 @@ impl Hold {
         } else {
             Expiry::Stop
         }
+    }
+}
+
+impl Default for Hold {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fifty_microseconds_by_default() {
+        let mut hold = Hold::new();
+        assert_eq!(hold.begin(1000), Some(50_000));
+        assert_eq!(hold.expired(true, 51_000), Expiry::Ring);
+    }
+
+    #[test]
+    fn one_timer_for_all_that_wait() {
+        let mut hold = Hold::new();
+        hold.set(10);
+        assert_eq!(hold.begin(0), Some(10_000));
+        // Rung meanwhile, and another one begins to wait: the timer runs already.
+        assert_eq!(hold.begin(4_000), None);
+        assert_eq!(hold.expired(true, 10_000), Expiry::Again(4_000));
+        assert_eq!(hold.expired(true, 14_000), Expiry::Ring);
+        // Nothing waits any more.
+        assert_eq!(hold.begin(20_000), Some(10_000));
+        assert_eq!(hold.expired(false, 30_000), Expiry::Stop);
+        assert_eq!(hold.begin(31_000), Some(10_000));
+    }
+
+    #[test]
+    fn the_time_is_brought_into_its_range() {
+        let mut hold = Hold::new();
+        hold.set(0);
+        assert_eq!(hold.begin(0), Some(1000));
+        let mut hold = Hold::new();
+        hold.set(u32::MAX);
+        assert_eq!(hold.begin(0), Some(1_000_000_000));
     }
 }

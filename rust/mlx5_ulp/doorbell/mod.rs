@@ -2,9 +2,12 @@
 
 //! Telling the HCA that there is work.
 //!
-//! [`policy`] decides when, [`register`] does it; [`hold`] and [`timer`] see to it that nothing waits too
+//! [`policy`] decides when, [`blueflame`] whether the WQE comes along, [`register`] does it; [`hold`] and [`timer`] see to it that nothing waits too
 //! long. The record in memory and the register in the BAR are objects of [`crate::hw`].
 
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod blueflame;
+#[allow(dead_code, unreachable_pub)]
 pub(crate) mod hold;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod policy;

@@ -128,20 +128,24 @@ impl Policy {
         self.mode
     }
 
-    /// `wqes` WQEs were posted. `busy`, asked only when it matters, says whether the HCA has earlier work of this queue that was rung
-    /// and will yield a completion.
+    /// `wqes` WQEs were posted. `busy`, asked only when it matters, says whether the HCA has earlier work
+    /// of this queue that was rung and will yield a completion.
     ///
-    /// `Some` means: ring now. The caller rings and calls [`Policy::rung`].
+    /// `Some` means: ring now. The caller rings and calls [`Policy::rung`] with these WQEs. Else they
+    /// wait.
     #[inline(always)]
     pub fn posted(&mut self, wqes: u32, busy: impl FnOnce() -> bool, hint: Hint) -> Option<Cause> {
-        self.waiting = self.waiting.wrapping_add(wqes);
-        if self.waiting >= self.limit {
+        let waiting = self.waiting.wrapping_add(wqes);
+        if waiting >= self.limit {
             return Some(Cause::Limit);
         }
         match hint {
             Hint::Last => Some(Cause::Last),
             Hint::None if !busy() => Some(Cause::Idle),
-            _ => None,
+            _ => {
+                self.waiting = waiting;
+                None
+            }
         }
     }
 
@@ -189,10 +193,11 @@ impl Policy {
         Some(Cause::Hold)
     }
 
-    /// The doorbell was rung; returns how many WQEs it showed.
+    /// The doorbell was rung, for what waits and for `wqes` that did not have to; returns how many WQEs
+    /// it showed.
     #[inline(always)]
-    pub fn rung(&mut self) -> u32 {
-        core::mem::replace(&mut self.waiting, 0)
+    pub fn rung(&mut self, wqes: u32) -> u32 {
+        core::mem::replace(&mut self.waiting, 0).wrapping_add(wqes)
     }
 
     /// Changes the mode while traffic runs. What waits is rung, so that nothing waits by old rules.
@@ -220,7 +225,7 @@ mod tests {
         let mut p = Policy::new(Mode::Each, 4, 16);
         for hint in [Hint::None, Hint::More, Hint::Last] {
             assert_eq!(p.posted(1, || true, hint), Some(Cause::Limit));
-            assert_eq!(p.rung(), 1);
+            assert_eq!(p.rung(1), 1);
         }
     }
 
@@ -228,12 +233,12 @@ mod tests {
     fn batch_rings_at_the_limit_and_when_idle() {
         let mut p = Policy::new(Mode::Batch, 4, 16);
         assert_eq!(p.posted(1, || false, Hint::None), Some(Cause::Idle));
-        p.rung();
+        p.rung(1);
         for _ in 0..3 {
             assert_eq!(p.posted(1, || true, Hint::None), None);
         }
         assert_eq!(p.posted(1, || true, Hint::None), Some(Cause::Limit));
-        assert_eq!(p.rung(), 4);
+        assert_eq!(p.rung(1), 4);
         assert_eq!(p.flush(), None);
     }
 
@@ -241,7 +246,7 @@ mod tests {
     fn last_flush_completion_and_hold_ring_what_waits() {
         let mut p = Policy::new(Mode::Batch, 8, 16);
         assert_eq!(p.posted(1, || true, Hint::Last), Some(Cause::Last));
-        p.rung();
+        p.rung(1);
         p.posted(1, || true, Hint::None);
         assert_eq!(p.flush(), Some(Cause::Flush));
         assert_eq!(p.completed(1, 8, true), None);

@@ -9,6 +9,7 @@ use crate::{
         record::DoorbellRecord, //
     },
     queue::ring::hardware,
+    wqe::BB,
 };
 use core::ptr::NonNull;
 
@@ -25,17 +26,23 @@ use core::ptr::NonNull;
 ///    other half of the register is used or the lock of the queue is given up: two stores that were
 ///    combined, or overtook one another, would be lost doorbells.
 ///
+/// With BlueFlame, step 4 is the whole WQE, of one or more basic blocks, in stores of 8 bytes in the order
+/// of their addresses. The device takes the copy instead of fetching the WQE, or fetches it nevertheless
+/// if the copy does not arrive in one piece, so memory has to hold it, too.
+///
 /// The register has two halves used in turn, so that a store never meets one that is still under way.
 ///
 /// # Invariants
 ///
-/// While the owner may ring, `record` is the send word of a queue's doorbell record and `register` with
-/// the `half` bytes behind it a mapped doorbell register. `half` is a power of two or 0.
+/// While the owner may ring, `record` is the send word of a queue's doorbell record, and `register` the
+/// first or the second half of a mapped doorbell register, which has `half` bytes. `half` is 0, when only
+/// that half is used, or a power of two, to twice which the register is aligned. `room` blocks fit into a
+/// half.
 pub(crate) struct Doorbell {
     record: NonNull<u32>,
     register: NonNull<u64>,
     half: usize,
-    offset: usize,
+    room: u16,
 }
 
 // SAFETY: Record and register belong to whoever owns the `Doorbell`, from whatever CPU.
@@ -49,7 +56,7 @@ impl Doorbell {
             record: NonNull::dangling(),
             register: NonNull::dangling(),
             half: 0,
-            offset: 0,
+            room: 0,
         }
     }
 
@@ -62,17 +69,22 @@ impl Doorbell {
         let record = qp.record().as_ptr().wrapping_add(DoorbellRecord::SEND);
         let register = qp.register();
         let half = register.half_bytes();
-        // INVARIANT: Record and register live as long as `qp`. A register that other queues use, too,
-        // is written in its first half only, as its other users do.
+        let start = register.as_ptr();
+        // A register that other queues use, too, is written in its first half only, as its other users
+        // do, and takes no WQE: two at a time would mix.
+        let own = !register.is_shared() && half.is_power_of_two();
+        let halves = own && start.addr() & half == 0;
+        // INVARIANT: Record and register live as long as `qp`. With that bit clear, the other half is
+        // where the address with the bit set says.
         Some(Self {
             record: NonNull::new(record)?,
-            register: NonNull::new(register.as_ptr())?,
-            half: if register.is_shared() || !half.is_power_of_two() {
-                0
+            register: NonNull::new(start)?,
+            half: if halves { half } else { 0 },
+            room: if own && register.is_write_combining() {
+                half.wrapping_div(BB).try_into().ok()?
             } else {
-                half
+                0
             },
-            offset: 0,
         })
     }
 
@@ -87,14 +99,62 @@ impl Doorbell {
                 .write_volatile(u32::from(hardware(producer)).to_be())
         };
         barrier::wmb();
-        // SAFETY: By the type invariant the register has two halves of `half` bytes; `offset` is 0 or
-        // `half`.
-        unsafe {
-            let register = self.register.as_ptr().byte_add(self.offset);
-            barrier::write64(register, u64::from_ne_bytes(head));
-        }
+        // SAFETY: By the type invariant this is half of a mapped register.
+        unsafe { barrier::write64(self.register.as_ptr(), u64::from_ne_bytes(head)) };
         // A no-op for a register that is not write-combining; to ask would cost as much.
         barrier::wmb();
-        self.offset ^= self.half;
+        self.turn();
+    }
+
+    /// As [`Doorbell::ring`], for one new WQE of `blocks` blocks, which goes along: `word` says what its
+    /// blocks hold, 8 bytes each. [`Doorbell::holds`] must have said that it fits.
+    pub(crate) fn blueflame(
+        &mut self,
+        producer: u32,
+        blocks: u16,
+        word: impl Fn(u32, usize) -> u64,
+    ) {
+        const WORDS: usize = BB / size_of::<u64>();
+        barrier::dma_wmb();
+        // SAFETY: As in `ring`.
+        unsafe {
+            self.record
+                .as_ptr()
+                .write_volatile(u32::from(hardware(producer)).to_be())
+        };
+        barrier::wmb();
+        for block in 0..blocks.min(self.room) {
+            for at in 0..WORDS {
+                let offset = usize::from(block).wrapping_mul(WORDS).wrapping_add(at);
+                // SAFETY: By the type invariant `room` blocks fit into half of the register.
+                unsafe {
+                    let register = self.register.as_ptr().add(offset);
+                    barrier::write64(register, word(block.into(), at));
+                }
+            }
+        }
+        barrier::wmb();
+        self.turn();
+    }
+
+    /// Whether a WQE of so many blocks fits into the register.
+    #[inline]
+    pub(crate) fn holds(&self, blocks: u16) -> bool {
+        blocks <= self.room
+    }
+
+    /// Has the CPU get hold of the doorbell record to write to it, without writing.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        barrier::prefetch_for_write(self.record.as_ptr());
+    }
+
+    /// On to the other half.
+    #[inline(always)]
+    fn turn(&mut self) {
+        // SAFETY: Flips a bit above those of the pointer's alignment, within a mapped page: not null.
+        self.register = unsafe {
+            NonNull::new_unchecked(self.register.as_ptr().map_addr(|addr| addr ^ self.half))
+        };
     }
 }

@@ -8,6 +8,12 @@ use kernel::{
     types::Opaque, //
 };
 
+/// The monotonic clock, nanoseconds.
+pub(crate) fn now() -> i64 {
+    // SAFETY: May be called in any context but an NMI.
+    unsafe { bindings::ktime_get() }
+}
+
 /// Whose timer expires.
 pub(crate) trait Expire: Sync {
     /// Offset of the [`Timer`] in it, bytes.

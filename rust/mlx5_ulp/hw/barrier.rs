@@ -68,3 +68,17 @@ pub(crate) unsafe fn write64(register: *mut u64, value: u64) {
         register.write_volatile(value)
     };
 }
+
+/// Asks the CPU for the cache line at `place`, to write to it soon. Only a hint: nothing is written, and
+/// any address will do.
+#[inline(always)]
+pub(crate) fn prefetch_for_write<T>(place: *const T) {
+    #[cfg(CONFIG_X86_64)]
+    // SAFETY: A prefetch neither faults nor changes memory. CPUs without the instruction take it for a
+    // NOP.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags, readonly))
+    };
+    #[cfg(not(CONFIG_X86_64))]
+    let _ = place;
+}

@@ -25,7 +25,6 @@ pub(crate) struct DoorbellRegister {
     page: NonNull<c_void>,
     index: u32,
     half_bytes: usize,
-    #[allow(dead_code)] // Until BlueFlame asks.
     write_combining: bool,
     /// What mlx5_core gave us, unless it is the shared one.
     own: Option<bindings::mlx5_sq_bfreg>,
@@ -106,7 +105,6 @@ impl DoorbellRegister {
     }
 
     /// Whether it is mapped write-combining.
-    #[allow(dead_code)] // As above.
     pub(crate) fn is_write_combining(&self) -> bool {
         self.write_combining
     }

@@ -47,6 +47,7 @@ impl Root {
 pub(crate) struct DeviceDir {
     // Files before their folder.
     _doorbells: Pin<KBox<File<Arc<Device>>>>,
+    _wqe: Pin<KBox<File<Arc<Device>>>>,
     _pcie: Pin<KBox<File<Arc<Device>>>>,
     _cq: Pin<KBox<File<Arc<Device>>>>,
     _qid_cache: Pin<KBox<File<Arc<Device>>>>,
@@ -68,6 +69,10 @@ impl DeviceDir {
         Ok(Self {
             _doorbells: KBox::pin_init(
                 dir.read_callback_file(c"doorbells", device.clone(), &doorbells),
+                GFP_KERNEL,
+            )?,
+            _wqe: KBox::pin_init(
+                dir.read_callback_file(c"wqe", device.clone(), &wqe),
                 GFP_KERNEL,
             )?,
             _pcie: KBox::pin_init(
@@ -116,6 +121,27 @@ fn doorbells(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_fmt(fmt!("queues {queues}\n"))?;
     for (name, value) in sum.named() {
         f.write_fmt(fmt!("{name} {value}\n"))?;
+    }
+    Ok(())
+}
+
+/// What the device had to fetch to get at the WQEs, in all and for each WQE and request.
+fn wqe(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (sum, _) = device.counters().sum();
+    let values = sum.wqes();
+    for (name, value) in values {
+        f.write_fmt(fmt!("{name} {value}\n"))?;
+    }
+    let [(_, requests), _, (_, wqes), _, _, (_, lines), (_, bytes)] = values;
+    for (name, sum, count) in [
+        ("cache_lines_per_wqe", lines, wqes),
+        ("bytes_per_wqe", bytes, wqes),
+        ("bytes_per_request", bytes, requests),
+    ] {
+        // In hundredths; nothing for nothing.
+        let each = sum.saturating_mul(100).checked_div(count).unwrap_or(0);
+        let (whole, part) = (each / 100, each % 100);
+        f.write_fmt(fmt!("{name} {whole}.{part:02}\n"))?;
     }
     Ok(())
 }

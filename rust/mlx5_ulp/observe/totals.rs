@@ -33,23 +33,38 @@ impl Counter {
     }
 }
 
+/// Bytes of a basic block and of a cache line.
+const BASIC_BLOCK: u64 = 64;
+
 /// Number of causes for which a doorbell is rung.
 pub const CAUSES: usize = 6;
 
 /// Number of classes of batches: 1, 2, up to 4, up to 8, up to 16 WQEs with one doorbell, and more.
 pub const BATCHES: usize = 6;
 
+/// Batches that are counted by their exact size, from none on; one more counter is for all that are
+/// larger.
+const EXACT: usize = 17;
+
 /// What the posting side of a queue counts.
 #[derive(Debug, Default)]
 pub struct PostCounters {
-    /// Work queue entries written to the send queue.
+    /// Requests posted, and WQEs that only report. Each is a WQE of its own, but for those in `merged`.
     pub posted: Counter,
     /// Posts refused because the queue was full.
     pub full: Counter,
     /// Doorbells rung, by cause.
     causes: [Counter; CAUSES],
-    /// Doorbells rung, by class of batch.
-    batches: [Counter; BATCHES],
+    /// Doorbells rung, by size of batch. The class is for the reader to find.
+    batches: [Counter; EXACT + 1],
+    /// Requests that went into the WQE of the one before them.
+    pub merged: Counter,
+    /// WQEs that were written to the doorbell register as a whole.
+    pub blueflame: Counter,
+    /// Basic blocks beyond one for each WQE.
+    pub more_blocks: Counter,
+    /// Basic blocks of WQEs that were written to the doorbell register as a whole.
+    pub blueflame_blocks: Counter,
 }
 
 impl PostCounters {
@@ -59,12 +74,22 @@ impl PostCounters {
         if let Some(counter) = self.causes.get(cause) {
             counter.add(1);
         }
-        // Base 2 logarithm, rounded up.
-        let class = u32::BITS - wqes.wrapping_sub(1).leading_zeros();
-        let class = (class as usize).min(BATCHES - 1);
-        if let Some(counter) = self.batches.get(class) {
+        if let Some(counter) = self.batches.get((wqes as usize).min(EXACT)) {
             counter.add(1);
         }
+    }
+
+    /// Doorbells rung, by class of batch.
+    fn batches(&self) -> [u64; BATCHES] {
+        let mut classes = [0u64; BATCHES];
+        for (wqes, counter) in self.batches.iter().enumerate() {
+            // Base 2 logarithm, rounded up.
+            let class = usize::BITS - wqes.saturating_sub(1).leading_zeros();
+            if let Some(sum) = classes.get_mut(class as usize) {
+                *sum = sum.wrapping_add(counter.get());
+            }
+        }
+        classes
     }
 }
 
@@ -101,6 +126,14 @@ pub struct CompletionCounters {
 pub struct Totals {
     /// See [`PostCounters::posted`].
     pub posted: u64,
+    /// See [`PostCounters::merged`].
+    pub merged: u64,
+    /// See [`PostCounters::blueflame`].
+    pub blueflame: u64,
+    /// See [`PostCounters::more_blocks`].
+    pub more_blocks: u64,
+    /// See [`PostCounters::blueflame_blocks`].
+    pub blueflame_blocks: u64,
     /// Doorbells rung.
     pub doorbells: u64,
     /// Of these, by cause: see `doorbell/policy.rs`.
@@ -137,9 +170,13 @@ impl Totals {
         let causes = core::array::from_fn(|i| post.causes.get(i).map_or(0, Counter::get));
         Self {
             posted: post.posted.get(),
+            merged: post.merged.get(),
+            blueflame: post.blueflame.get(),
+            more_blocks: post.more_blocks.get(),
+            blueflame_blocks: post.blueflame_blocks.get(),
             doorbells: causes.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)),
             causes,
-            batches: core::array::from_fn(|i| post.batches.get(i).map_or(0, Counter::get)),
+            batches: post.batches(),
             full: post.full.get(),
             completed: completion.completed.get(),
             errors: completion.errors.get(),
@@ -167,6 +204,10 @@ impl Totals {
     fn combine(&mut self, other: &Self, f: impl Fn(u64, u64) -> u64) {
         for (to, from) in [
             (&mut self.posted, other.posted),
+            (&mut self.merged, other.merged),
+            (&mut self.blueflame, other.blueflame),
+            (&mut self.more_blocks, other.more_blocks),
+            (&mut self.blueflame_blocks, other.blueflame_blocks),
             (&mut self.doorbells, other.doorbells),
             (&mut self.full, other.full),
             (&mut self.completed, other.completed),
@@ -191,6 +232,22 @@ impl Totals {
                 *to = f(*to, *from);
             }
         }
+    }
+
+    /// What the device had to do to get at the WQEs, by name.
+    pub fn wqes(&self) -> [(&'static str, u64); 7] {
+        let wqes = self.posted.wrapping_sub(self.merged);
+        let blocks = wqes.wrapping_add(self.more_blocks);
+        let lines = blocks.wrapping_sub(self.blueflame_blocks);
+        [
+            ("requests", self.posted),
+            ("merged", self.merged),
+            ("wqes", wqes),
+            ("basic_blocks", blocks),
+            ("blueflame", self.blueflame),
+            ("cache_lines_fetched", lines),
+            ("bytes_fetched", lines.wrapping_mul(BASIC_BLOCK)),
+        ]
     }
 
     /// Every number with the name it is shown under.
@@ -249,7 +306,9 @@ mod tests {
             &completion.switches,
             &completion.blocks,
         ];
-        let all = all.into_iter().chain(&post.causes).chain(&post.batches);
+        // One of each class of batches.
+        let batches = [1, 2, 3, 5, 9, 17].map(|wqes| &post.batches[wqes]);
+        let all = all.into_iter().chain(&post.causes).chain(batches);
         for (i, counter) in all.enumerate() {
             counter.add(i as u64 + 1);
         }
@@ -262,6 +321,22 @@ mod tests {
         // Doorbells are the sum of their causes.
         assert_eq!(values.remove(1), 2 * (13..=18).sum::<u64>());
         assert_eq!(values, (1..=24).map(|n| 2 * n).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn what_the_device_fetches() {
+        let post = PostCounters::default();
+        // Two WQEs of one block, 16 requests in one of five blocks, and one of two blocks by BlueFlame.
+        post.posted.add(2 + 16 + 1);
+        post.merged.add(15);
+        post.more_blocks.add(4 + 1);
+        post.blueflame.add(1);
+        post.blueflame_blocks.add(2);
+        let mut sum = Totals::read(&post, &CompletionCounters::default());
+        let values = |totals: &Totals| totals.wqes().map(|(_, value)| value);
+        assert_eq!(values(&sum), [19, 15, 4, 9, 1, 7, 448]);
+        sum.add(&sum.clone());
+        assert_eq!(values(&sum), [38, 30, 8, 18, 2, 14, 896]);
     }
 
     #[test]

@@ -44,6 +44,23 @@ macro_rules! tracepoints {
     };
 }
 
+/// Whether somebody listens to what posting does.
+#[inline(always)]
+pub(crate) fn posting() -> bool {
+    // SAFETY: The static key of a tracepoint may be looked at by anyone.
+    unsafe {
+        static_branch_unlikely!(
+            bindings::__tracepoint_mlx5_ulp_post,
+            bindings::tracepoint,
+            key
+        ) || static_branch_unlikely!(
+            bindings::__tracepoint_mlx5_ulp_doorbell,
+            bindings::tracepoint,
+            key
+        )
+    }
+}
+
 // `pci` is the address of the function, see `Hold::pci_address`.
 tracepoints! {
     /// A work request was encoded: its first basic block (not reduced to the ring), the opcode

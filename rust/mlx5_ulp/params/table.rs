@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     doorbell::{
+        blueflame,
         hold,
         policy, //
     },
@@ -37,7 +38,6 @@ pub(crate) struct Parameter {
 }
 
 /// What a parameter's value looks like.
-#[allow(dead_code)] // Not every kind has a parameter yet.
 enum Kind {
     /// Cannot be changed.
     Constant(u32),
@@ -118,7 +118,7 @@ impl Parameter {
 }
 
 /// How many there are.
-pub(crate) const COUNT: usize = 8;
+pub(crate) const COUNT: usize = 12;
 
 /// All of them.
 pub(crate) static PARAMETERS: [Parameter; COUNT] = [
@@ -185,6 +185,36 @@ pub(crate) static PARAMETERS: [Parameter; COUNT] = [
         name: c"latency_stats",
         kind: Kind::Switch(Key::LatencyStats),
         module: ModuleValue(&raw const bindings::mlx5_ulp_param_latency_stats),
+    },
+    // Whether the doorbell record and the next slot are prefetched while a request is written.
+    Parameter {
+        name: c"prefetch",
+        kind: Kind::Switch(Key::Prefetch),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_prefetch),
+    },
+    // Which WQEs go to the doorbell register themselves.
+    Parameter {
+        name: c"blueflame",
+        kind: Kind::Word(Key::BlueFlame, blueflame::Choice::WORDS),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_blueflame),
+    },
+    // Longest inline payload of these, bytes.
+    Parameter {
+        name: c"max_inline",
+        kind: Kind::Number(Key::MaxInline, 0..=blueflame::BlueFlame::MAX_INLINE),
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_max_inline),
+    },
+    // How WQEs are compacted.
+    Parameter {
+        name: c"wqe_compression",
+        kind: Kind::Text {
+            show: |params, f| write!(f, "{}", params.compression()),
+            store: |params, value| {
+                params.set_compression(params.compression().changed_by(value)?);
+                Ok(())
+            },
+        },
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_wqe_compression),
     },
     // Alignment of send WQEs in bytes, that of the hardware's basic block.
     Parameter {

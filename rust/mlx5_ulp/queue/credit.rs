@@ -24,18 +24,39 @@ pub enum Handle {
     Exclusive = 1,
 }
 
+/// What a post looks like. Posts that need nothing special take a shorter way, as long as the queue
+/// has nothing special to do with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Anything.
+    Any = 0,
+    /// One plain request.
+    One = 1,
+    /// A chain of plain requests.
+    Chain = 2,
+}
+
 /// There is no room for all requests of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
+
+/// Room for a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Number of its first request.
+    pub first: u32,
+    /// Requests that were retired at that moment.
+    pub retired: u32,
+}
 
 /// The side of the poster.
 #[derive(Debug)]
 struct Posting {
     /// Requests posted, free running. Written by the poster.
     posted: AtomicU32,
-    /// Most requests in flight; 0 when the queue takes no more. By kind of handle: a queue takes posts
-    /// by one kind only, for the other it is closed for good.
-    limits: [AtomicU32; 2],
+    /// Most requests in flight; 0 when the queue takes no more. By kind of handle and by way: a queue
+    /// takes posts by one kind only, for the other it is closed for good.
+    limits: [[AtomicU32; 3]; 2],
 }
 
 /// Credits of one queue.
@@ -52,7 +73,7 @@ impl Credit {
         Credit {
             posting: Line(Posting {
                 posted: AtomicU32::new(0),
-                limits: [AtomicU32::new(0), AtomicU32::new(0)],
+                limits: [const { [const { AtomicU32::new(0) }; 3] }; 2],
             }),
             retired: Line(AtomicU32::new(0)),
         }
@@ -65,11 +86,21 @@ impl Credit {
     ///
     /// # Errors
     ///
-    /// [`Full`] when not all of them fit, or when the queue was closed.
+    /// [`Full`] when not all of them fit, or when the queue was closed, or this way of it.
     #[inline(always)]
-    pub fn reserve(&self, handle: Handle, n: u32) -> Result<u32, Full> {
-        let limit = self.posting.0.limits[handle as usize].load(Ordering::Relaxed);
-        self.reserve_below(limit, n)
+    pub fn reserve(&self, handle: Handle, way: Way, n: u32) -> Result<u32, Full> {
+        self.room(handle, way, n).map(|room| room.first)
+    }
+
+    /// As [`Credit::reserve`], with what was seen of the other side.
+    ///
+    /// # Errors
+    ///
+    /// As [`Credit::reserve`].
+    #[inline(always)]
+    pub fn room(&self, handle: Handle, way: Way, n: u32) -> Result<Room, Full> {
+        let limit = self.posting.0.limits[handle as usize][way as usize].load(Ordering::Relaxed);
+        self.room_below(limit, n)
     }
 
     /// As [`Credit::reserve`], with at most `limit` requests in flight, whether the queue is closed or
@@ -80,27 +111,30 @@ impl Credit {
     /// [`Full`] when not all of them fit.
     #[inline(always)]
     pub fn reserve_below(&self, limit: u32, n: u32) -> Result<u32, Full> {
-        let posted = self.posting.0.posted.load(Ordering::Relaxed);
+        self.room_below(limit, n).map(|room| room.first)
+    }
+
+    #[inline(always)]
+    fn room_below(&self, limit: u32, n: u32) -> Result<Room, Full> {
+        let first = self.posting.0.posted.load(Ordering::Relaxed);
         // Acquire: what the other side read of the retired request is read; its entry may be reused.
-        let used = posted.wrapping_sub(self.retired.0.load(Ordering::Acquire));
+        let retired = self.retired.0.load(Ordering::Acquire);
+        let used = first.wrapping_sub(retired);
         // A closed queue has more in use than its limit.
         if u64::from(used) + u64::from(n) <= u64::from(limit) {
-            Ok(posted)
+            Ok(Room { first, retired })
         } else {
             Err(Full)
         }
     }
 
-    /// Takes `n` credits that [`Credit::reserve`] has found; from here on the requests count as posted.
+    /// Takes the credits that [`Credit::reserve`] has found, up to request number `end`: that of the
+    /// first and how many there were. From here on the requests count as posted.
     ///
     /// For the poster only.
     #[inline(always)]
-    pub fn commit(&self, n: u32) {
-        let posted = self.posting.0.posted.load(Ordering::Relaxed);
-        self.posting
-            .0
-            .posted
-            .store(posted.wrapping_add(n), Ordering::Release);
+    pub fn commit(&self, end: u32) {
+        self.posting.0.posted.store(end, Ordering::Release);
     }
 
     /// Gives back the credit of the oldest request, and returns its number.
@@ -145,14 +179,15 @@ impl Credit {
 
     /// From here on every reservation fails. Requests in flight stay to be retired.
     pub fn close(&self) {
-        for limit in &self.posting.0.limits {
+        for limit in self.posting.0.limits.as_flattened() {
             limit.store(0, Ordering::Release);
         }
     }
 
-    /// Takes requests by this kind of handle, up to `depth` at a time, at most 2^31.
-    pub fn open(&self, handle: Handle, depth: u32) {
-        self.posting.0.limits[handle as usize].store(depth, Ordering::Release);
+    /// Takes requests by this kind of handle and this way, up to `depth` at a time, at most 2^31; 0 for
+    /// none.
+    pub fn open(&self, handle: Handle, way: Way, depth: u32) {
+        self.posting.0.limits[handle as usize][way as usize].store(depth, Ordering::Release);
     }
 }
 
@@ -165,32 +200,33 @@ impl Default for Credit {
 #[cfg(test)]
 mod tests {
     use super::Handle::{Exclusive, Shared};
+    use super::Way::{Any, Chain, One};
     use super::*;
 
     fn open(depth: u32) -> Credit {
         let c = Credit::new();
-        c.open(Shared, depth);
+        c.open(Shared, Any, depth);
         c
     }
 
     #[test]
     fn all_or_nothing() {
         let c = open(4);
-        assert_eq!(c.reserve(Shared, 3), Ok(0));
+        assert_eq!(c.reserve(Shared, Any, 3), Ok(0));
         c.commit(3);
-        assert_eq!(c.reserve(Shared, 2), Err(Full));
-        assert_eq!(c.reserve(Shared, 1), Ok(3));
-        c.commit(1);
-        assert_eq!(c.reserve(Shared, 1), Err(Full));
+        assert_eq!(c.reserve(Shared, Any, 2), Err(Full));
+        assert_eq!(c.reserve(Shared, Any, 1), Ok(3));
+        c.commit(4);
+        assert_eq!(c.reserve(Shared, Any, 1), Err(Full));
         assert_eq!(c.retire(), 0);
-        assert_eq!(c.reserve(Shared, 1), Ok(4));
+        assert_eq!(c.reserve(Shared, Any, 1), Ok(4));
     }
 
     #[test]
     fn an_absurd_number_does_not_fit() {
         let c = open(4);
         c.commit(1);
-        assert_eq!(c.reserve(Shared, u32::MAX), Err(Full));
+        assert_eq!(c.reserve(Shared, Any, u32::MAX), Err(Full));
     }
 
     #[test]
@@ -198,10 +234,10 @@ mod tests {
         let c = open(2);
         c.posting.0.posted.store(u32::MAX, Ordering::Relaxed);
         c.retired.0.store(u32::MAX, Ordering::Relaxed);
-        assert_eq!(c.reserve(Shared, 2), Ok(u32::MAX));
-        c.commit(2);
+        assert_eq!(c.reserve(Shared, Any, 2), Ok(u32::MAX));
+        c.commit(1);
         assert_eq!(c.in_flight(), 2);
-        assert_eq!(c.reserve(Shared, 1), Err(Full));
+        assert_eq!(c.reserve(Shared, Any, 1), Err(Full));
         assert_eq!(c.retire(), u32::MAX);
         assert_eq!(c.retire(), 0);
         assert_eq!(c.in_flight(), 0);
@@ -210,22 +246,39 @@ mod tests {
     #[test]
     fn closed_takes_nothing() {
         let c = Credit::new();
-        assert_eq!(c.reserve(Shared, 1), Err(Full));
-        c.open(Shared, 2);
-        assert_eq!(c.reserve(Shared, 2), Ok(0));
+        assert_eq!(c.reserve(Shared, Any, 1), Err(Full));
+        c.open(Shared, Any, 2);
+        assert_eq!(c.reserve(Shared, Any, 2), Ok(0));
         c.commit(2);
         c.close();
-        assert_eq!(c.reserve(Shared, 1), Err(Full));
+        assert_eq!(c.reserve(Shared, Any, 1), Err(Full));
         assert_eq!(c.in_flight(), 2);
+    }
+
+    #[test]
+    fn each_way_is_open_by_itself() {
+        let c = open(4);
+        assert_eq!(c.reserve(Shared, One, 1), Err(Full));
+        c.open(Shared, One, 4);
+        assert_eq!(c.reserve(Shared, One, 1), Ok(0));
+        assert_eq!(c.reserve(Shared, Chain, 2), Err(Full));
+        c.open(Shared, One, 0);
+        assert_eq!(c.reserve(Shared, One, 1), Err(Full));
+        assert_eq!(c.reserve(Shared, Any, 4), Ok(0));
+        c.open(Shared, Chain, 4);
+        c.close();
+        for way in [Any, One, Chain] {
+            assert_eq!(c.reserve(Shared, way, 1), Err(Full));
+        }
     }
 
     #[test]
     fn a_queue_is_open_for_one_kind_of_handle() {
         let c = Credit::new();
-        c.open(Exclusive, 2);
-        assert_eq!(c.reserve(Shared, 1), Err(Full));
-        assert_eq!(c.reserve(Exclusive, 2), Ok(0));
+        c.open(Exclusive, Any, 2);
+        assert_eq!(c.reserve(Shared, Any, 1), Err(Full));
+        assert_eq!(c.reserve(Exclusive, Any, 2), Ok(0));
         c.close();
-        assert_eq!(c.reserve(Exclusive, 1), Err(Full));
+        assert_eq!(c.reserve(Exclusive, Any, 1), Err(Full));
     }
 }

@@ -6,10 +6,7 @@ use super::{
     poster::Poster,
     request::flags,
     ring::hardware,
-    send::{
-        Cursor,
-        SendQueue, //
-    },
+    send::SendQueue,
     shape::Shape, //
 };
 use crate::{
@@ -41,20 +38,64 @@ use mlx5_ulp_bindings as bindings;
 /// Longest data range: the top bit of the byte count means something else.
 const MAX_RANGE: u32 = data::INLINE - 1;
 
-/// Segment units of a WRITE of one range.
-const ONE_RANGE_DS: u8 = Shape::HEAD_DS as u8 + 1;
+/// Where in the queue the next WQE of a chain goes, and what the doorbell has to be told. Becomes the
+/// poster's when the chain is complete.
+pub(super) struct Cursor {
+    /// Block where the next WQE starts.
+    pub(super) block: u32,
+    /// Number of its request.
+    pub(super) request: u32,
+    /// Requests since the last that was signaled.
+    pub(super) unsignaled: u32,
+    /// WQEs written.
+    pub(super) wqes: u32,
+    /// Blocks of these beyond one each.
+    pub(super) more_blocks: u32,
+    /// Beginning of the last WQE.
+    pub(super) head: [u8; 8],
+    /// The last WQE.
+    pub(super) last: LastWqe,
+}
 
-/// Flags that say nothing about the WQE itself.
-const HINTS: u32 = flags::LAST | flags::MORE;
+/// What decides whether a WQE goes to the doorbell register itself.
+#[derive(Clone, Copy)]
+pub(super) struct LastWqe {
+    /// Block where it starts.
+    pub(super) block: u32,
+    /// Its length in blocks.
+    pub(super) blocks: u16,
+    /// Its payload in bytes, if the WQE carries it.
+    pub(super) inline_bytes: Option<u32>,
+}
 
 impl Cursor {
-    /// Whether the next request reports its success. It does unless it need not; at the latest when half
-    /// a queue has not: a queue full of silent requests would never empty.
+    /// At the end of the queue; the next request has this number.
     #[inline(always)]
-    fn signal(&mut self, request_flags: u32, depth: u32) -> Signal {
-        if request_flags & flags::UNSIGNALED != 0 && self.unsignaled < depth / 2 {
-            self.unsignaled = self.unsignaled.wrapping_add(1);
-            return Signal::OnError;
+    pub(super) fn new(poster: &Poster, request: u32) -> Self {
+        Self {
+            block: poster.producer,
+            request,
+            unsignaled: poster.unsignaled,
+            wqes: 0,
+            more_blocks: 0,
+            head: [0; 8],
+            last: LastWqe {
+                block: poster.producer,
+                blocks: 1,
+                inline_bytes: None,
+            },
+        }
+    }
+
+    /// Whether the next request reports its success. It does unless it need not; at the latest when
+    /// `most_silent` have not, half a queue: a queue full of silent requests would never empty.
+    #[inline(always)]
+    pub(super) fn signal(&mut self, request_flags: u32, most_silent: u32) -> Signal {
+        if request_flags & flags::UNSIGNALED != 0 {
+            if self.unsignaled < most_silent {
+                self.unsignaled = self.unsignaled.wrapping_add(1);
+                return Signal::OnError;
+            }
         }
         self.unsignaled = 0;
         Signal::Always
@@ -62,7 +103,7 @@ impl Cursor {
 
     /// The control segment of the next WQE.
     #[inline(always)]
-    fn ctrl(&self, qpn: u32, opcode: Opcode, ds: u8, flags: Flags) -> Ctrl {
+    pub(super) fn ctrl(&self, qpn: u32, opcode: Opcode, ds: u8, flags: Flags) -> Ctrl {
         Ctrl {
             head: Head {
                 opmod: 0,
@@ -78,17 +119,18 @@ impl Cursor {
     }
 
     /// The WQE that begins with `head` is written; on to the next.
-    #[inline(always)]
-    fn advance(&mut self, head: &Head) {
+    pub(super) fn advance(&mut self, head: &Head) {
+        let blocks = u32::from(blocks(head.ds));
         self.head = head.encode();
-        self.request = self.request.wrapping_add(1);
-        self.block = self.block.wrapping_add(blocks(head.ds).into());
+        self.block = self.block.wrapping_add(blocks);
+        self.wqes = self.wqes.wrapping_add(1);
+        self.more_blocks = self.more_blocks.wrapping_add(blocks).wrapping_sub(1);
     }
 }
 
 /// A range that a data segment can hold.
 #[inline(always)]
-fn data(range: &bindings::mlx5_ulp_sge) -> Data {
+pub(super) fn data(range: &bindings::mlx5_ulp_sge) -> Data {
     Data {
         byte_count: range.length,
         lkey: range.lkey,
@@ -98,7 +140,7 @@ fn data(range: &bindings::mlx5_ulp_sge) -> Data {
 
 /// The remote address of a WRITE.
 #[inline(always)]
-fn remote(write: &bindings::mlx5_ulp_write) -> RemoteAddr {
+pub(super) fn remote(write: &bindings::mlx5_ulp_write) -> RemoteAddr {
     RemoteAddr {
         addr: write.remote_addr,
         rkey: write.rkey,
@@ -106,7 +148,7 @@ fn remote(write: &bindings::mlx5_ulp_write) -> RemoteAddr {
 }
 
 impl SendQueue {
-    /// Writes one WRITE at the cursor and moves it on.
+    /// Writes a WRITE of any shape at the cursor and moves it on.
     ///
     /// # Errors
     ///
@@ -115,44 +157,7 @@ impl SendQueue {
     /// # Safety
     ///
     /// As [`SendQueue::post_writes`].
-    #[inline(always)]
     pub(super) unsafe fn encode_write(
-        &self,
-        poster: &mut Poster,
-        at: &mut Cursor,
-        write: &bindings::mlx5_ulp_write,
-    ) -> Result {
-        // What nearly all requests look like: one range, nothing special.
-        if write.flags & !(HINTS | flags::UNSIGNALED) == 0 && write.num_sge == 1 {
-            // SAFETY: The caller guarantees one range.
-            let range = unsafe { &*write.sge };
-            if range.length as i32 > 0 {
-                let flags =
-                    Flags::new(Fence::None, at.signal(write.flags, self.shape.depth), false);
-                let ctrl = at.ctrl(poster.qpn, Opcode::RDMA_WRITE, ONE_RANGE_DS, flags);
-                poster.slots.store_block(
-                    at.block,
-                    [ctrl.encode(), remote(write).encode(), data(range).encode()],
-                );
-                self.written(poster, at, write, &ctrl.head, range.length);
-                return Ok(());
-            }
-        }
-        // SAFETY: Guaranteed by the caller.
-        unsafe { self.encode_any_write(poster, at, write) }
-    }
-
-    /// Writes a WRITE of any shape at the cursor and moves it on.
-    ///
-    /// # Errors
-    ///
-    /// As [`SendQueue::encode_write`].
-    ///
-    /// # Safety
-    ///
-    /// As [`SendQueue::post_writes`].
-    #[inline(never)]
-    unsafe fn encode_any_write(
         &self,
         poster: &mut Poster,
         at: &mut Cursor,
@@ -161,7 +166,8 @@ impl SendQueue {
         if write.flags & !flags::ALL != 0 {
             return Err(EINVAL);
         }
-        let (ds, bytes) = if write.flags & flags::INLINE != 0 {
+        let inline = write.flags & flags::INLINE != 0;
+        let (ds, bytes) = if inline {
             // SAFETY: The caller guarantees that the ranges are there and readable.
             unsafe { self.encode_inline(poster, at.block, write)? }
         } else {
@@ -173,29 +179,27 @@ impl SendQueue {
         } else {
             Fence::None
         };
-        let flags = Flags::new(fence, at.signal(write.flags, self.shape.depth), false);
+        let flags = Flags::new(fence, at.signal(write.flags, poster.most_silent), false);
         let ctrl = at.ctrl(poster.qpn, Opcode::RDMA_WRITE, ds, flags);
         poster
             .slots
             .store_block(at.block, [ctrl.encode(), remote(write).encode()]);
-        self.written(poster, at, write, &ctrl.head, bytes);
+        poster.slots.record(at.request, write.request as usize);
+        poster.slots.mark(at.block, at.request, 1);
+        self.trace_post(poster, &ctrl.head, bytes);
+        at.last = LastWqe {
+            block: at.block,
+            blocks: blocks(ds),
+            inline_bytes: inline.then_some(bytes),
+        };
+        at.request = at.request.wrapping_add(1);
+        at.advance(&ctrl.head);
         Ok(())
     }
 
-    /// The WQE of `write` is in the ring, with `bytes` of payload; on to the next.
-    #[inline(always)]
-    fn written(
-        &self,
-        poster: &Poster,
-        at: &mut Cursor,
-        write: &bindings::mlx5_ulp_write,
-        head: &Head,
-        bytes: u32,
-    ) {
-        self.requests.record(at.request, write.request as usize);
-        self.requests.mark(at.block, at.request, 1);
+    /// The tracepoint of a WQE with `bytes` of payload.
+    pub(super) fn trace_post(&self, poster: &Poster, head: &Head, bytes: u32) {
         trace::post(self.pci, poster.qpn, head.index, head.opcode.0, bytes);
-        at.advance(head);
     }
 
     /// Writes the data segments of several ranges, or of none. Returns the length of the WQE in segment
@@ -294,9 +298,10 @@ impl SendQueue {
         let flags = Flags::new(Fence::None, Signal::Always, false);
         let ctrl = at.ctrl(poster.qpn, Opcode::NOP, 1, flags);
         poster.slots.store_block(at.block, [ctrl.encode()]);
-        self.requests.record(at.request, 0);
-        self.requests.mark(at.block, at.request, 1);
+        poster.slots.record(at.request, 0);
+        poster.slots.mark(at.block, at.request, 1);
         at.unsignaled = 0;
+        at.request = at.request.wrapping_add(1);
         at.advance(&ctrl.head);
     }
 }

@@ -27,6 +27,16 @@ pub type Cookie = AtomicUsize;
 #[derive(Debug, Default)]
 pub struct Mark(AtomicU64);
 
+impl Mark {
+    /// Notes the WQE at block `block`, as [`InFlight::mark`].
+    #[inline(always)]
+    pub fn set(&self, block: u32, last: u32, count: u16) {
+        let place = u64::from(count) << 16 | u64::from(hardware(block));
+        let word = u64::from(last.wrapping_add(1)) << 32 | place;
+        self.0.store(word, Ordering::Relaxed);
+    }
+}
+
 /// Which requests a WQE carries: those from `begin` on, and before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -100,10 +110,14 @@ where
     #[inline(always)]
     pub fn mark(&self, block: u32, last: u32, count: u16) {
         if let Some(mark) = self.marks.get(self.ring.slot(block)) {
-            let place = u64::from(count) << 16 | u64::from(hardware(block));
-            let word = u64::from(last.wrapping_add(1)) << 32 | place;
-            mark.0.store(word, Ordering::Relaxed);
+            mark.set(block, last, count);
         }
+    }
+
+    /// The tables, for a poster that finds its entries by itself: the cookie of request `n` at `n` modulo
+    /// the first one's length, the mark of block `b` at [`Ring::slot`] of it.
+    pub fn tables(&self) -> (&[Cookie], &[Mark]) {
+        (&self.cookies, &self.marks)
     }
 
     /// Bytes of both tables.

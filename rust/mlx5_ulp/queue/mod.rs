@@ -8,8 +8,11 @@
 //! | [`slots`] | the ring's memory: the only stores into it |
 //! | [`poster`] | the posting side, and who may use it |
 //! | [`request`] | the consumer's side of a request: the only calls back |
-//! | [`encode`] | requests become WQEs |
-//! | [`send`] | the data path: reserve, fill, commit, ring |
+//! | [`send`] | the data path's state: attach, open, fail, close |
+//! | [`post`] | reserve, fill, commit |
+//! | [`encode`], [`merged`] | requests become WQEs |
+//! | [`doorbell`] | ring, now or later |
+//! | [`report`] | have silent requests reported |
 //! | [`queue`] | life of a queue: create, connect, drain, shut down |
 //!
 //! The way back is in [`crate::cq`].
@@ -19,12 +22,16 @@ use crate::wqe;
 // What an issue later uses stays compiled and tested until then.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod credit;
+mod doorbell;
 mod encode;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod in_flight;
+mod merged;
+mod post;
 mod poster;
 #[expect(clippy::module_inception)]
 pub(crate) mod queue;
+mod report;
 pub(crate) mod request;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod ring;

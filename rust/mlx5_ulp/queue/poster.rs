@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     doorbell::{
+        blueflame::BlueFlame,
         hold::Hold,
         policy::Policy,
         register::Doorbell, //
@@ -17,6 +18,10 @@ use crate::{
         InterruptsOff,
         IrqGuard,
         IrqLock, //
+    },
+    wqe::{
+        ctrl::HeadTemplate,
+        merge::Limits, //
     },
 };
 use core::{
@@ -37,8 +42,12 @@ pub(super) struct Poster {
     pub(super) qpn: u32,
     /// Requests posted since the last that was signaled.
     pub(super) unsignaled: u32,
+    /// Most of those in a row.
+    pub(super) most_silent: u32,
     /// Number behind the last signaled request that was rung.
     pub(super) signaled_rung: u32,
+    /// What a plain WRITE begins with.
+    pub(super) plain_head: HeadTemplate,
     /// Where WQEs go.
     pub(super) slots: Slots,
     /// When to ring.
@@ -49,6 +58,23 @@ pub(super) struct Poster {
     pub(super) head: [u8; 8],
     /// How long WQEs wait at most.
     pub(super) hold: Hold,
+    /// Whether the next places to be written to are prefetched.
+    pub(super) prefetch: bool,
+    /// Which WQEs go to the doorbell register themselves.
+    pub(super) blueflame: BlueFlame,
+    /// How adjacent WRITEs of a chain are merged, if they are.
+    pub(super) merge: Option<Limits>,
+}
+
+impl Poster {
+    /// Has the CPU get hold of what a post will write after its first WQE.
+    #[inline(always)]
+    pub(super) fn prefetch(&self) {
+        if self.prefetch {
+            self.slots.prefetch(self.producer.wrapping_add(1));
+            self.doorbell.prefetch();
+        }
+    }
 }
 
 /// The poster of a queue, for one user at a time: whoever holds the lock or, of an exclusive queue, the

@@ -240,7 +240,8 @@ impl Queue {
     /// Makes it known to the device, to those who look for it by name, and to debugfs.
     fn enroll(self: &Arc<Self>, name: Option<Name>) -> Result {
         self.device.counters().register(self.clone())?;
-        self.params_changed(self.device.params());
+        self.send.configure(self.device.params());
+        self.follow(self.device.params());
         self.device.enroll(self.clone())?;
         if let Some(hardware) = &mut *self.hardware.lock() {
             // `shutdown` removes it, and whoever owns the queue calls that before the queue goes.
@@ -250,6 +251,14 @@ impl Queue {
             hardware.debugfs = Some(dir);
         }
         Ok(())
+    }
+
+    /// Takes over the parameters of the way back.
+    fn follow(&self, params: &Params) {
+        self.send.moderate(params);
+        if self.send.measure_latency(params.latency_stats()).is_err() {
+            pr_warn!("queue {:#x}: no memory to measure latencies\n", self.qpn);
+        }
     }
 
     /// The data path.
@@ -440,11 +449,11 @@ impl Source for Queue {
     }
 
     fn params_changed(&self, params: &Params) {
-        self.send.configure(params);
-        self.send.moderate(params);
-        if self.send.measure_latency(params.latency_stats()).is_err() {
-            pr_warn!("queue {:#x}: no memory to measure latencies\n", self.qpn);
+        // An exclusive queue keeps those that it was made with.
+        if self.send.handle() == Handle::Shared {
+            self.send.configure(params);
         }
+        self.follow(params);
     }
 
     fn completion(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

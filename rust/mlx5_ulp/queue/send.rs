@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The data path of a queue: reserve, fill, commit, ring.
+//! The state of a queue's data path: attached, open, failed, closed.
 
 use super::{
     credit::{
         Credit,
-        Handle, //
+        Handle,
+        Way, //
     },
     in_flight::{
         Cookie,
@@ -15,14 +16,8 @@ use super::{
         Poster,
         PosterCell, //
     },
-    request::{
-        flags,
-        Requests, //
-    },
-    ring::{
-        hardware,
-        Ring, //
-    },
+    request::Requests,
+    ring::Ring,
     shape::Shape,
     slots::Slots,
 };
@@ -33,23 +28,15 @@ use crate::{
     },
     device::Hold,
     doorbell::{
-        hold::{
-            self,
-            Expiry, //
-        },
+        blueflame::BlueFlame,
+        hold,
         policy::{
-            Cause,
-            Hint,
             Mode,
             Policy, //
         },
         register::Doorbell,
-        timer::{
-            Expire,
-            Timer, //
-        }, //
+        timer::Timer, //
     },
-    errno::enotconn,
     hw::{
         cq::CqCore,
         events::{
@@ -60,18 +47,22 @@ use crate::{
     },
     observe::{
         latency::{
-            self,
             Latency,
             Notes, //
         },
-        totals::PostCounters,
-        trace, //
+        totals::PostCounters, //
     },
-    params::Params,
     work::{
         Work,
         WorkItem, //
-    }, //
+    },
+    wqe::{
+        ctrl::{
+            Head,
+            HeadTemplate, //
+        },
+        opcode::Opcode, //
+    },
 };
 use core::{
     mem::offset_of,
@@ -127,8 +118,8 @@ impl State {
 #[pin_data]
 pub(crate) struct SendQueue {
     #[pin]
-    poster: PosterCell,
-    post_counters: PostCounters,
+    pub(super) poster: PosterCell,
+    pub(super) post_counters: PostCounters,
     pub(crate) credit: Credit,
     pub(crate) requests: Requests,
     pub(crate) completing: Completing,
@@ -140,9 +131,9 @@ pub(crate) struct SendQueue {
     pub(crate) latency: Arc<Latency>,
     pub(crate) notes: Notes,
     /// Who posts.
-    handle: Handle,
+    pub(super) handle: Handle,
     /// Whether WQEs may wait for the doorbell, so that completions have to look after them.
-    deferring: AtomicBool,
+    pub(super) deferring: AtomicBool,
     state: AtomicU32,
     /// Whether the device, or the completion queue, will report nothing any more.
     dead: AtomicBool,
@@ -150,10 +141,12 @@ pub(crate) struct SendQueue {
     ring: Ring,
     /// Address of the PCI function, for tracepoints.
     pub(crate) pci: u32,
+    /// Longest message that the device takes, bytes.
+    pub(super) max_message: u32,
     /// Goes back to the consumer with each completion.
     context: *mut c_void,
     #[pin]
-    timer: Timer,
+    pub(super) timer: Timer,
 }
 
 // SAFETY: `context` is handed back to the consumer and never followed; everything else is `Send`.
@@ -171,6 +164,17 @@ fn table<T: Default>(n: usize) -> Result<KVVec<T>> {
     Ok(table)
 }
 
+/// What a WRITE of one range on this QP begins with.
+fn plain_head(qpn: u32) -> HeadTemplate {
+    HeadTemplate::new(&Head {
+        opmod: 0,
+        index: 0,
+        opcode: Opcode::RDMA_WRITE,
+        qpn,
+        ds: Shape::HEAD_DS as u8 + 1,
+    })
+}
+
 impl SendQueue {
     /// A queue for requests of `shape`, without memory, on the function of
     /// `hold`: it takes no posts until [`SendQueue::attach`] and
@@ -186,6 +190,7 @@ impl SendQueue {
         context: *mut c_void,
     ) -> Result<impl PinInit<Self> + use<>> {
         let (settings, pci) = (hold.params().moderation(), hold.pci_address());
+        let max_message = 1 << hold.caps().log_max_msg.min(31);
         let (latency, notes) = (hold.latency().clone(), Notes::new(hold));
         let ring = shape.ring().ok_or(EINVAL)?;
         let requests = Requests::new(
@@ -199,12 +204,17 @@ impl SendQueue {
                 producer: 0,
                 qpn: 0,
                 unsignaled: 0,
+                most_silent: shape.depth / 2,
                 signaled_rung: 0,
+                plain_head: plain_head(0),
                 slots: Slots::none(ring),
                 policy: Policy::new(Mode::Each, 1, 1),
                 doorbell: Doorbell::none(),
                 head: [0; 8],
                 hold: hold::Hold::new(),
+                prefetch: false,
+                blueflame: BlueFlame::OFF,
+                merge: None,
             }),
             post_counters: PostCounters::default(),
             credit: Credit::new(),
@@ -222,6 +232,7 @@ impl SendQueue {
             shape,
             ring,
             pci,
+            max_message,
             context,
             // SAFETY: At the offset that is told; `close` cancels it.
             timer <- unsafe { Timer::new::<Self>() },
@@ -242,12 +253,13 @@ impl SendQueue {
         let doorbell = unsafe { Doorbell::new(qp) }.ok_or(ENODEV)?;
         let mut poster = self.poster.lock();
         // SAFETY: As above; a queue pair's ring is its own, of the size that the caller guarantees,
-        // and aligned to a page or to the basic blocks before it.
-        poster.slots = unsafe { Slots::new(base, self.ring) };
+        // and aligned to a page or to the basic blocks before it. `requests` is pinned with the queue.
+        poster.slots = unsafe { Slots::new(base, self.ring, &self.requests) };
         poster.doorbell = doorbell;
         poster.qpn = qp.number();
         // SAFETY: Guaranteed by the caller.
         unsafe { self.completing.attach(cq, qp.number(), self.shape.depth) };
+        poster.plain_head = plain_head(qp.number());
         Ok(())
     }
 
@@ -261,7 +273,8 @@ impl SendQueue {
             Relaxed,
         );
         if opened.is_ok() {
-            self.credit.open(self.handle, self.shape.depth);
+            self.open_short_ways(&self.poster.lock());
+            self.credit.open(self.handle, Way::Any, self.shape.depth);
             // Pairs with the fences of `fail` and `break_down`: either they see the queue connected, or
             // what they did is seen here.
             fence(SeqCst);
@@ -324,6 +337,11 @@ impl SendQueue {
         State::from_raw(self.state.load(Acquire))
     }
 
+    /// Who posts.
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+
     /// The ring that a queue pair must have to be attached.
     pub(crate) fn ring(&self) -> Ring {
         self.ring
@@ -345,23 +363,6 @@ impl SendQueue {
         &self.post_counters
     }
 
-    /// Takes over the parameters of the device, also while traffic runs. The doorbell of an exclusive
-    /// queue is rung at the end of each post, whatever they say: nobody but its poster may ring.
-    pub(crate) fn configure(&self, params: &Params) {
-        if self.handle == Handle::Exclusive {
-            return;
-        }
-        let mut poster = self.poster.lock();
-        // Read under the lock: of two who configure, the later one has the later values.
-        let config = params.doorbell();
-        poster.hold.set(config.max_hold_us);
-        let cause = poster
-            .policy
-            .change(config.mode, config.batch, config.max_batch);
-        self.deferring.store(config.mode != Mode::Each, Relaxed);
-        self.ring_if(&mut poster, cause);
-    }
-
     /// Whether latencies are to be measured from now on. Sleeps.
     ///
     /// # Errors
@@ -379,247 +380,6 @@ impl SendQueue {
     /// Bytes that it takes, the rings aside.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.requests.bytes() + self.notes.bytes()
-    }
-
-    /// Posts a chain of WRITEs, all or none, and rings as the policy says.
-    ///
-    /// # Errors
-    ///
-    /// Those of `mlx5_ulp_post_write()` in `<mlx5_ulp.h>`. Nothing was posted then.
-    ///
-    /// # Safety
-    ///
-    /// For each of `writes`: `sge` must point to `num_sge` ranges; with the flag `INLINE` each range must
-    /// be readable kernel memory; `request` must be null or stay valid until it is told.
-    ///
-    /// With [`Handle::Exclusive`] there must be no other call with it at the same time.
-    #[inline(always)]
-    pub(crate) unsafe fn post_writes(
-        &self,
-        handle: Handle,
-        writes: &[bindings::mlx5_ulp_write],
-    ) -> Result {
-        let count = writes.len() as u32;
-        // SAFETY: Guaranteed by the caller. What else uses the poster takes the lock, and leaves an
-        // exclusive queue alone while it is open.
-        let mut poster = unsafe { self.poster.take(handle) };
-        let Ok(first) = self.credit.reserve(handle, count) else {
-            return Err(self.refused(handle, count));
-        };
-        // Not before the handle has been found to be the right one.
-        let poster = &mut *poster;
-
-        // Everything is written behind the producer counter, where the HCA does not look, and becomes
-        // part of the queue only when the whole chain is there.
-        let mut at = Cursor {
-            block: poster.producer,
-            request: first,
-            unsignaled: poster.unsignaled,
-            head: [0; 8],
-        };
-        let mut last_flags = 0;
-        for write in writes {
-            // SAFETY: Guaranteed by the caller.
-            unsafe { self.encode_write(poster, &mut at, write)? };
-            last_flags = write.flags;
-        }
-        poster.producer = at.block;
-        poster.unsignaled = at.unsignaled;
-        self.credit.commit(count);
-        if latency::is_on() {
-            self.note_filled(first, count);
-        }
-        self.post_counters.posted.add(count.into());
-
-        if handle == Handle::Exclusive {
-            poster.policy.posted(count, || false, Hint::Last);
-            self.ring_now(poster, &at, Cause::Last);
-            return Ok(());
-        }
-        let hint = match last_flags & (flags::LAST | flags::MORE) {
-            0 => Hint::None,
-            flags::MORE => Hint::More,
-            _ => Hint::Last,
-        };
-        let signaled_rung = poster.signaled_rung;
-        let busy = || self.expects_completion(signaled_rung);
-        match poster.policy.posted(count, busy, hint) {
-            Some(cause) => self.ring_now(poster, &at, cause),
-            None => self.wait(poster, &at, count),
-        }
-        Ok(())
-    }
-
-    /// The WQEs of the cursor wait for the doorbell, the last `count` of them newly.
-    #[cold]
-    #[inline(never)]
-    fn wait(&self, poster: &mut Poster, at: &Cursor, count: u32) {
-        poster.head = at.head;
-        if poster.policy.waiting() == count {
-            if let Some(ns) = poster.hold.begin() {
-                self.timer.start(ns);
-            }
-        }
-    }
-
-    /// Rings for everything that was posted, the last of it at the cursor.
-    #[inline(always)]
-    fn ring_now(&self, poster: &mut Poster, at: &Cursor, cause: Cause) {
-        if latency::is_on() {
-            self.note_rung(at.request);
-        }
-        let wqes = poster.policy.rung();
-        poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
-        self.post_counters.rung(cause as usize, wqes);
-        trace::doorbell(self.pci, poster.qpn, hardware(at.block), wqes);
-        poster.doorbell.ring(at.block, at.head);
-    }
-
-    /// Rings for what waits, if there is a cause.
-    fn ring_if(&self, poster: &mut Poster, cause: Option<Cause>) {
-        let Some(cause) = cause else {
-            return;
-        };
-        // A queue that is gone has no doorbell any more.
-        if self.state() == State::Gone {
-            return;
-        }
-        let at = Cursor {
-            block: poster.producer,
-            request: self.credit.posted(),
-            unsignaled: poster.unsignaled,
-            head: poster.head,
-        };
-        self.ring_now(poster, &at, cause);
-    }
-
-    /// Whether a completion will come from what was rung: the last signaled request that was rung, with
-    /// `signaled_rung` behind it, is not retired.
-    #[inline(always)]
-    fn expects_completion(&self, signaled_rung: u32) -> bool {
-        signaled_rung.wrapping_sub(self.credit.retired()) as i32 > 0
-    }
-
-    /// Shows the HCA everything that was posted. Any context.
-    pub(crate) fn flush(&self) {
-        if self.handle == Handle::Exclusive {
-            // Nothing waits.
-            return;
-        }
-        let mut poster = self.poster.lock();
-        let cause = poster.policy.flush();
-        self.ring_if(&mut poster, cause);
-    }
-
-    /// A round of completions is through, which retired `retired` requests: another occasion to ring for
-    /// what waits, and the load by which the policy adapts. Any context.
-    #[inline(always)]
-    pub(crate) fn completed(&self, retired: u32) {
-        if self.deferring.load(Relaxed) {
-            self.completed_deferring(retired);
-        }
-    }
-
-    #[inline(never)]
-    fn completed_deferring(&self, retired: u32) {
-        let mut poster = self.poster.lock();
-        let busy = self.expects_completion(poster.signaled_rung);
-        let cause = poster
-            .policy
-            .completed(retired, self.credit.in_flight(), busy);
-        self.ring_if(&mut poster, cause);
-    }
-
-    /// Makes sure that everything posted so far will be reported: if the last request is not signaled,
-    /// posts a signaled WQE that does nothing. Rings. Of an exclusive queue, for its poster only.
-    ///
-    /// # Errors
-    ///
-    /// `EAGAIN` if there is no room for that WQE, those of [`SendQueue::post_writes`].
-    ///
-    /// # Safety
-    ///
-    /// Nobody posts to an exclusive queue at the same time.
-    pub(crate) unsafe fn report_all(&self) -> Result {
-        // SAFETY: Guaranteed by the caller.
-        let mut poster = unsafe { self.poster.take(self.handle) };
-        let poster = &mut *poster;
-        if poster.unsignaled == 0 {
-            let cause = poster.policy.flush();
-            self.ring_if(poster, cause);
-            return Ok(());
-        }
-        let first = self.room_to_report()?;
-        let mut at = Cursor {
-            block: poster.producer,
-            request: first,
-            unsignaled: poster.unsignaled,
-            head: [0; 8],
-        };
-        self.encode_nop(poster, &mut at);
-        poster.producer = at.block;
-        poster.unsignaled = at.unsignaled;
-        self.credit.commit(1);
-        self.post_counters.posted.add(1);
-        let cause = poster.policy.posted(1, || true, Hint::Last);
-        self.ring_now(poster, &at, cause.unwrap_or(Cause::Last));
-        Ok(())
-    }
-
-    /// Finds room for the WQE of [`SendQueue::report_all`].
-    ///
-    /// A queue that has failed takes no posts, but this one: the device flushes it, which is the only
-    /// way to hear of silent requests that were carried out when an event, and no completion entry,
-    /// told of the failure.
-    fn room_to_report(&self) -> Result<u32> {
-        if let Ok(first) = self.credit.reserve(self.handle, 1) {
-            return Ok(first);
-        }
-        match self.state() {
-            // Nothing would be reported.
-            State::Failed if self.is_dead() => Err(ENODEV),
-            State::Failed => self
-                .credit
-                .reserve_below(self.shape.depth, 1)
-                .map_err(|_| EAGAIN),
-            _ => Err(self.refused(self.handle, 1)),
-        }
-    }
-
-    /// Why a post of `count` requests was refused.
-    #[cold]
-    #[inline(never)]
-    fn refused(&self, handle: Handle, count: u32) -> Error {
-        match self.state() {
-            State::Unconnected => enotconn(),
-            State::Connected if handle != self.handle => EINVAL,
-            // Never fits, so `EAGAIN` would have the caller wait for ever.
-            State::Connected if count > self.shape.depth => EMSGSIZE,
-            State::Connected => {
-                self.post_counters.full.add(1);
-                EAGAIN
-            }
-            State::Failed => EPIPE,
-            State::Gone => ENODEV,
-        }
-    }
-}
-
-impl Expire for SendQueue {
-    const TIMER: usize = offset_of!(SendQueue, timer);
-
-    fn expire(&self) -> Option<i64> {
-        let mut poster = self.poster.lock();
-        let waiting = poster.policy.waiting() != 0;
-        match poster.hold.expired(waiting) {
-            Expiry::Again(ns) => Some(ns),
-            Expiry::Stop => None,
-            Expiry::Ring => {
-                let cause = poster.policy.held();
-                self.ring_if(&mut poster, cause);
-                None
-            }
-        }
     }
 }
 
@@ -647,17 +407,4 @@ impl QpEvents for SendQueue {
             QpEvent::InvalidRequest | QpEvent::AccessError => self.fail(),
         }
     }
-}
-
-/// Where in the queue the next WQE of a chain goes, and what the doorbell has to be told. Becomes the
-/// poster's when the chain is complete.
-pub(super) struct Cursor {
-    /// Block where the next WQE starts.
-    pub(super) block: u32,
-    /// Number of its request.
-    pub(super) request: u32,
-    /// Requests since the last that was signaled.
-    pub(super) unsignaled: u32,
-    /// Beginning of the last WQE.
-    pub(super) head: [u8; 8],
 }

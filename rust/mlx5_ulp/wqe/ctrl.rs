@@ -49,6 +49,23 @@ impl Head {
     }
 }
 
+/// All of a [`Head`] but its index, to make many of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadTemplate(u64);
+
+impl HeadTemplate {
+    /// From a head, whose index does not matter.
+    pub fn new(head: &Head) -> HeadTemplate {
+        HeadTemplate(u64::from_be_bytes(Head { index: 0, ..*head }.encode()))
+    }
+
+    /// The bytes of the head with this index.
+    #[inline(always)]
+    pub const fn at(self, index: u16) -> [u8; 8] {
+        ((index as u64) << 40 | self.0).to_be_bytes()
+    }
+}
+
 /// When a WQE yields a completion entry (`fm_ce_se`, bits 3:2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -151,12 +168,17 @@ impl Ctrl {
         let mut b = [0; SIZE];
         b[..8].copy_from_slice(&self.head.encode());
         // One word, with the two reserved bytes in the middle.
-        be::put32(
-            &mut b,
-            8,
-            (u32::from(self.signature) << 24) | u32::from(self.flags.0),
-        );
-        be::put32(&mut b, 12, self.imm);
+        let flags = (u32::from(self.signature) << 24) | u32::from(self.flags.0);
+        be::put64(&mut b, 8, (u64::from(flags) << 32) | u64::from(self.imm));
+        b
+    }
+
+    /// The bytes of a segment that begins with `head` and has neither signature nor immediate data.
+    #[inline(always)]
+    pub fn with_head(head: [u8; 8], flags: Flags) -> [u8; SIZE] {
+        let mut b = [0; SIZE];
+        b[..8].copy_from_slice(&head);
+        be::put64(&mut b, 8, u64::from(flags.0) << 32);
         b
     }
 
@@ -198,6 +220,25 @@ mod tests {
         ];
         assert_eq!(CTRL.encode(), want);
         assert_eq!(Ctrl::decode(&want), CTRL);
+    }
+
+    #[test]
+    fn a_template_makes_heads() {
+        let template = HeadTemplate::new(&CTRL.head);
+        for index in [0, 0x3456, 0xffff] {
+            let head = Head { index, ..CTRL.head };
+            assert_eq!(template.at(index), head.encode());
+            let ctrl = Ctrl {
+                head,
+                signature: 0,
+                imm: 0,
+                ..CTRL
+            };
+            assert_eq!(
+                Ctrl::with_head(template.at(index), CTRL.flags),
+                ctrl.encode()
+            );
+        }
     }
 
     #[test]

@@ -33,8 +33,11 @@ impl Data {
     #[inline(always)]
     pub fn encode(&self) -> [u8; SIZE] {
         let mut b = [0; SIZE];
-        be::put32(&mut b, 0, self.byte_count);
-        be::put32(&mut b, 4, self.lkey);
+        be::put64(
+            &mut b,
+            0,
+            (u64::from(self.byte_count) << 32) | u64::from(self.lkey),
+        );
         be::put64(&mut b, 8, self.addr);
         b
     }

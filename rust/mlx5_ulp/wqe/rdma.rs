@@ -21,7 +21,8 @@ impl RemoteAddr {
     pub fn encode(&self) -> [u8; SIZE] {
         let mut b = [0; SIZE];
         be::put64(&mut b, 0, self.addr);
-        be::put32(&mut b, 8, self.rkey);
+        // One store, reserved bytes included.
+        be::put64(&mut b, 8, u64::from(self.rkey) << 32);
         b
     }
 

@@ -22,6 +22,8 @@ pub mod queue {
 #[path = "../../../rust/mlx5_ulp/doorbell"]
 pub mod doorbell {
     //! Doorbell: the pure part.
+    pub mod blueflame;
+    pub mod hold;
     pub mod policy;
 }
 
@@ -63,6 +65,7 @@ pub mod observe {
 #[path = "../../../rust/mlx5_ulp/params"]
 pub mod params {
     //! Parameters: the pure part.
+    pub mod compression;
     pub mod text;
 }
 

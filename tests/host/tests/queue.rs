@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use mlx5_ulp_host_tests::queue::credit::{Credit, Handle};
+use mlx5_ulp_host_tests::queue::credit::{Credit, Handle, Way};
 use mlx5_ulp_host_tests::queue::in_flight::{Cookie, InFlight, Mark};
 use mlx5_ulp_host_tests::queue::ring::{hardware, Ring};
 use proptest::collection::vec;
@@ -27,7 +27,7 @@ struct Queue {
 impl Queue {
     fn new(depth: u32, ring: Ring, start: u32) -> Queue {
         let credit = Credit::new();
-        credit.open(Handle::Shared, depth);
+        credit.open(Handle::Shared, Way::Any, depth);
         Queue {
             credit,
             in_flight: InFlight::new(
@@ -45,7 +45,7 @@ impl Queue {
     /// Posts one WQE with several requests; `None` when they do not fit.
     fn post(&mut self, cookies: &[usize], blocks: u32) -> Option<u32> {
         let n = cookies.len() as u32;
-        let first = self.credit.reserve(Handle::Shared, n).ok()?;
+        let first = self.credit.reserve(Handle::Shared, Way::Any, n).ok()?;
         let block = self.producer;
         for (i, &cookie) in cookies.iter().enumerate() {
             self.in_flight.record(first.wrapping_add(i as u32), cookie);
@@ -53,7 +53,7 @@ impl Queue {
         let last = first.wrapping_add(n).wrapping_sub(1);
         self.in_flight.mark(block, last, n as u16);
         self.producer = block.wrapping_add(blocks);
-        self.credit.commit(n);
+        self.credit.commit(first.wrapping_add(n));
         Some(block)
     }
 

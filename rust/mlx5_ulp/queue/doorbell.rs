@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ringing for what was posted, at once or later.
+
+use super::{
+    credit::{
+        Handle,
+        Way, //
+    },
+    encode::{
+        Cursor,
+        LastWqe, //
+    },
+    poster::Poster,
+    ring::hardware,
+    send::{
+        SendQueue,
+        State, //
+    },
+};
+use crate::{
+    doorbell::{
+        hold::Expiry,
+        policy::{
+            Cause,
+            Mode, //
+        },
+        timer::{
+            now,
+            Expire, //
+        }, //
+    },
+    observe::{
+        latency,
+        trace, //
+    },
+    params::Params,
+    wqe::merge::{
+        Limits,
+        MAX_SEGMENTS, //
+    },
+};
+use core::{
+    mem::offset_of,
+    sync::atomic::{
+        fence,
+        Ordering::{
+            Relaxed,
+            SeqCst, //
+        }, //
+    },
+};
+
+impl SendQueue {
+    /// Takes over the parameters of the device, also while traffic runs.
+    ///
+    /// An exclusive queue must not be open yet: nobody but its poster may touch what they change.
+    pub(crate) fn configure(&self, params: &Params) {
+        let mut poster = self.poster.lock();
+        // Read under the lock: of two who configure, the later one has the later values.
+        let config = params.doorbell();
+        poster.hold.set(config.max_hold_us);
+        let cause = poster
+            .policy
+            .change(config.mode, config.batch, config.max_batch);
+        poster.prefetch = params.prefetch();
+        poster.blueflame = params.blueflame();
+        let compression = params.compression();
+        poster.merge = compression.enabled.then_some(Limits {
+            max_segments: MAX_SEGMENTS,
+            max_message: self.max_message,
+            min_send_size: compression.min_send_size,
+        });
+        // The doorbell of an exclusive queue is rung at the end of each post, whatever the mode.
+        let deferring = self.handle == Handle::Shared && config.mode != Mode::Each;
+        self.deferring.store(deferring, Relaxed);
+        self.ring_if(&mut poster, cause);
+        self.open_short_ways(&poster);
+    }
+
+    /// Opens the short ways of posting that these settings leave, if the queue is open at all.
+    pub(super) fn open_short_ways(&self, poster: &Poster) {
+        if self.state() != State::Connected {
+            return;
+        }
+        let depth_if = |plain: bool| if plain { self.shape.depth } else { 0 };
+        let one = depth_if(!poster.blueflame.takes_plain());
+        let chain = depth_if(poster.merge.is_none() && !poster.blueflame.takes_plain());
+        self.credit.open(self.handle, Way::One, one);
+        self.credit.open(self.handle, Way::Chain, chain);
+        // As in `open`: a failure meanwhile sees these limits, or is seen here.
+        fence(SeqCst);
+        if self.state() != State::Connected {
+            self.credit.close();
+        }
+    }
+
+    /// The WQEs of the cursor wait for the doorbell, the last `wqes` of them newly; `head` is the
+    /// beginning of the last one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait(&self, poster: &mut Poster, head: [u8; 8], wqes: u32) {
+        poster.head = head;
+        if poster.policy.waiting() == wqes {
+            if let Some(ns) = poster.hold.begin(now()) {
+                self.timer.start(ns);
+            }
+        }
+    }
+
+    /// Rings for everything that was posted, the last of it at the cursor.
+    #[inline(always)]
+    pub(super) fn ring_now(&self, poster: &mut Poster, at: &Cursor, cause: Cause) {
+        self.rung(poster, at, cause);
+        poster.doorbell.ring(at.block, at.head);
+    }
+
+    /// Notes a doorbell that is about to be rung, for what waits and for the WQEs of the cursor. Returns
+    /// for how many.
+    #[inline(always)]
+    fn rung(&self, poster: &mut Poster, at: &Cursor, cause: Cause) -> u32 {
+        let wqes = poster.policy.rung(at.wqes);
+        poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
+        self.post_counters.rung(cause as usize, wqes);
+        wqes
+    }
+
+    /// As [`SendQueue::ring_now`], with the tracepoint; the last WQE itself goes to the doorbell register
+    /// when it is alone and fits.
+    #[inline(never)]
+    pub(super) fn ring_with(
+        &self,
+        poster: &mut Poster,
+        at: &Cursor,
+        cause: Cause,
+        last: Option<LastWqe>,
+    ) {
+        if latency::is_on() {
+            self.note_rung(at.request);
+        }
+        let wqes = self.rung(poster, at, cause);
+        trace::doorbell(self.pci, poster.qpn, hardware(at.block), wqes);
+        let whole = last.filter(|last| {
+            let copies = poster.blueflame.takes(last.inline_bytes);
+            wqes == 1 && copies && poster.doorbell.holds(last.blocks)
+        });
+        let Some(last) = whole else {
+            return poster.doorbell.ring(at.block, at.head);
+        };
+        self.post_counters.blueflame.add(1);
+        self.post_counters.blueflame_blocks.add(last.blocks.into());
+        let (slots, doorbell) = (&poster.slots, &mut poster.doorbell);
+        doorbell.blueflame(at.block, last.blocks, |block, word| {
+            slots.word(last.block.wrapping_add(block), word)
+        });
+    }
+
+    /// Rings for what waits, if there is a cause.
+    pub(super) fn ring_if(&self, poster: &mut Poster, cause: Option<Cause>) {
+        let Some(cause) = cause else {
+            return;
+        };
+        // A queue that is gone has no doorbell any more.
+        if self.state() == State::Gone {
+            return;
+        }
+        let mut at = Cursor::new(poster, self.credit.posted());
+        at.head = poster.head;
+        self.ring_with(poster, &at, cause, None);
+    }
+
+    /// Whether a completion will come from what was rung: the last signaled request that was rung, with
+    /// `signaled_rung` behind it, is not retired.
+    #[inline(always)]
+    pub(super) fn expects_completion(&self, signaled_rung: u32) -> bool {
+        signaled_rung.wrapping_sub(self.credit.retired()) as i32 > 0
+    }
+
+    /// Shows the HCA everything that was posted. Any context.
+    pub(crate) fn flush(&self) {
+        if self.handle == Handle::Exclusive {
+            // Nothing waits.
+            return;
+        }
+        let mut poster = self.poster.lock();
+        let cause = poster.policy.flush();
+        self.ring_if(&mut poster, cause);
+    }
+
+    /// A round of completions is through, which retired `retired` requests: another occasion to ring for
+    /// what waits, and the load by which the policy adapts. Any context.
+    #[inline(always)]
+    pub(crate) fn completed(&self, retired: u32) {
+        if self.deferring.load(Relaxed) {
+            self.completed_deferring(retired);
+        }
+    }
+
+    #[inline(never)]
+    fn completed_deferring(&self, retired: u32) {
+        let mut poster = self.poster.lock();
+        let busy = self.expects_completion(poster.signaled_rung);
+        let cause = poster
+            .policy
+            .completed(retired, self.credit.in_flight(), busy);
+        self.ring_if(&mut poster, cause);
+    }
+}
+
+impl Expire for SendQueue {
+    const TIMER: usize = offset_of!(SendQueue, timer);
+
+    fn expire(&self) -> Option<i64> {
+        let mut poster = self.poster.lock();
+        let waiting = poster.policy.waiting() != 0;
+        match poster.hold.expired(waiting, now()) {
+            Expiry::Again(ns) => Some(ns),
+            Expiry::Stop => None,
+            Expiry::Ring => {
+                let cause = poster.policy.held();
+                self.ring_if(&mut poster, cause);
+                None
+            }
+        }
+    }
+}
