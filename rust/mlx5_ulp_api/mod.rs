@@ -20,7 +20,8 @@ pub(crate) use queue::{
     Queue,
     QueueAttr,
     QueueRef,
-    Statistics, //
+    Statistics,
+    CHAIN, //
 };
 pub(crate) use region::{
     Access,

@@ -13,6 +13,7 @@ use super::{
 use core::{
     marker::PhantomData,
     ptr::{
+        null,
         null_mut,
         NonNull, //
     },
@@ -52,6 +53,9 @@ pub(super) fn qid(vf_id: u8, local_qid: u32) -> Option<u32> {
 
 /// What a queue has done (`struct mlx5_ulp_queue_stats`).
 pub(crate) type Statistics = bindings::mlx5_ulp_queue_stats;
+
+/// Most requests of one chain here.
+pub(crate) const CHAIN: usize = 16;
 
 /// A send queue, destroyed when dropped.
 ///
@@ -154,6 +158,19 @@ impl Queue {
         self.borrow().post_write(request, write)
     }
 
+    /// See [`QueueRef::post_writes`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub(crate) fn post_writes<T: Done>(
+        &self,
+        request: &Arc<Request<T>>,
+        writes: &[Write],
+    ) -> Result {
+        self.borrow().post_writes(request, writes)
+    }
+
     /// See [`QueueRef::flush`].
     pub(crate) fn flush(&self) {
         self.borrow().flush();
@@ -235,6 +252,53 @@ impl QueueRef<'_> {
         if result.is_err() {
             // SAFETY: Nothing was posted, so no completion gives the reference back.
             drop(unsafe { Request::<T>::from_raw(raw) });
+        }
+        result
+    }
+
+    /// `mlx5_ulp_post_writes()`. Any context. `request` is told when each of them has ended.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if they do not all fit into the queue now, `EMSGSIZE` for more than [`CHAIN`], `ENOTCONN`,
+    /// `EPIPE`, `ENODEV`. Nothing was posted then.
+    pub(crate) fn post_writes<T: Done>(
+        &self,
+        request: &Arc<Request<T>>,
+        writes: &[Write],
+    ) -> Result {
+        if writes.len() > CHAIN {
+            return Err(EMSGSIZE);
+        }
+        let sges: [_; CHAIN] = core::array::from_fn(|i| {
+            let (addr, length, lkey) = writes
+                .get(i)
+                .map_or((0, 0, 0), |w| (w.local_addr, w.length, w.lkey));
+            bindings::mlx5_ulp_sge { addr, length, lkey }
+        });
+        let raw: [_; CHAIN] = core::array::from_fn(|i| {
+            let write = writes.get(i);
+            bindings::mlx5_ulp_write {
+                request: write.map_or(null_mut(), |_| Request::into_raw(request)),
+                sge: sges.get(i).map_or(null(), |sge| sge),
+                num_sge: 1,
+                flags: write.map_or(0, |w| w.flags.bits()),
+                remote_addr: write.map_or(0, |w| w.remote_addr),
+                rkey: write.map_or(0, |w| w.rkey),
+            }
+        });
+        let count = writes.len() as u32;
+        // SAFETY: By the type invariant the queue exists. The request keeps itself alive until it has
+        // been told for each of the `count` writes. `Flags` has no way to say that addresses are to be
+        // read by the CPU.
+        let status =
+            unsafe { bindings::mlx5_ulp_post_writes(self.handle.as_ptr(), raw.as_ptr(), count) };
+        let result = to_result(status);
+        if result.is_err() {
+            for write in raw.iter().take(writes.len()) {
+                // SAFETY: Nothing was posted, so no completion gives the reference back.
+                drop(unsafe { Request::<T>::from_raw(write.request) });
+            }
         }
         result
     }

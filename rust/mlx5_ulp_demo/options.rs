@@ -2,6 +2,7 @@
 
 //! The option line.
 
+use crate::ulp::CHAIN;
 use kernel::{
     prelude::*,
     str::CString, //
@@ -19,6 +20,8 @@ pub(crate) struct Options {
     pub(crate) size: u32,
     /// WRITEs in flight.
     pub(crate) depth: u32,
+    /// WRITEs posted with one call.
+    pub(crate) chain: u32,
     /// GID of the source, `None` for the first of RoCE v2.
     pub(crate) src_gid: Option<u8>,
     /// GID of the destination.
@@ -33,6 +36,9 @@ const SIZE: core::ops::RangeInclusive<u32> = 1..=1 << 30;
 /// WRITEs in flight: what a queue may have.
 const DEPTH: core::ops::RangeInclusive<u32> = 1..=32768;
 
+/// WRITEs posted with one call.
+const CHAINS: core::ops::RangeInclusive<u32> = 1..=CHAIN as u32;
+
 impl Options {
     /// Reads a line of `name=value` words.
     ///
@@ -41,7 +47,7 @@ impl Options {
     /// The reason why it cannot be used.
     pub(crate) fn parse(line: &str) -> Result<Self, Reason> {
         let (mut src, mut dst, mut file) = (None, None, None);
-        let (mut size, mut depth) = (4096, 64);
+        let (mut size, mut depth, mut chain) = (4096, 64, 1);
         let (mut src_gid, mut dst_gid) = (None, None);
         for word in line.split_ascii_whitespace() {
             let (name, value) = word
@@ -53,11 +59,12 @@ impl Options {
                 "file" => file = Some(string(value)?),
                 "size" => size = number(value, SIZE, "size is not a number from 1 to 1073741824")?,
                 "depth" => depth = number(value, DEPTH, "depth is not a number from 1 to 32768")?,
+                "chain" => chain = number(value, CHAINS, "chain is not a number from 1 to 16")?,
                 "src_gid" => src_gid = Some(gid(value)?),
                 "dst_gid" => dst_gid = Some(gid(value)?),
                 _ => {
                     return Err(
-                        "unknown option; there are src, dst, file, size, depth, src_gid, dst_gid",
+                        "unknown option; there are src, dst, file, size, depth, chain, src_gid, dst_gid",
                     )
                 }
             }
@@ -68,6 +75,8 @@ impl Options {
             file: file.ok_or("file is missing")?,
             size,
             depth,
+            // A chain never fits into a queue that is shorter.
+            chain: chain.min(depth),
             src_gid,
             dst_gid,
         })

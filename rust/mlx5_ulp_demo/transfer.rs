@@ -19,11 +19,13 @@ use crate::{
         Region,
         Request,
         Statistics,
-        Write, //
+        Write,
+        CHAIN, //
     },
 };
 use core::sync::atomic::{
     AtomicI32,
+    AtomicU32,
     AtomicU64,
     AtomicU8,
     Ordering::{
@@ -59,6 +61,10 @@ struct Transfer {
     destination: (u64, u32),
     /// Bytes of one WRITE.
     size: u64,
+    /// WRITEs posted with one call.
+    chain: u32,
+    /// WRITEs that have ended.
+    ended: AtomicU32,
     /// First byte that no WRITE was posted for.
     next: AtomicU64,
     /// WRITEs that have not ended, and one while the first are being posted.
@@ -77,33 +83,42 @@ struct Waiter {
 }
 
 impl Transfer {
-    /// Posts the WRITE for the next part of the file. `false` if there is none, or after an error.
+    /// Posts the WRITEs for the next parts of the file, a chain of them. `false` if there are none, or
+    /// after an error.
     fn post_next(request: &Arc<Request<Self>>) -> bool {
         let this = request.data();
         let (address, length, lkey) = this.source;
-        let at = this.next.fetch_add(this.size, Relaxed);
-        if at >= length || this.error.load(Relaxed) != 0 {
+        let chain = this.size * u64::from(this.chain);
+        let first = this.next.fetch_add(chain, Relaxed);
+        if first >= length || this.error.load(Relaxed) != 0 {
             return false;
         }
-        let part = this.size.min(length - at);
-        this.open.fetch_add(1, Relaxed);
-        let result = this.queue.post_write(
-            request,
+        let count = (length - first).min(chain).div_ceil(this.size);
+        let writes: [Write; CHAIN] = core::array::from_fn(|i| {
+            let at = first + this.size * i as u64;
             Write {
                 local_addr: address + at,
-                length: part as u32,
+                length: this.size.min(length.saturating_sub(at)) as u32,
                 lkey,
                 remote_addr: this.destination.0 + at,
                 rkey: this.destination.1,
                 flags: Flags::NONE,
-            },
-        );
-        if let Err(e) = result {
+            }
+        });
+        let writes = writes.get(..count as usize).unwrap_or_default();
+        this.open.fetch_add(count, Relaxed);
+        if let Err(e) = this.queue.post_writes(request, writes) {
             this.fail(e, 0);
-            this.close();
+            this.close(count);
             return false;
         }
         true
+    }
+
+    /// Whether there is room for a chain again, now that another WRITE has ended.
+    fn room(&self) -> bool {
+        let ended = self.ended.fetch_add(1, Relaxed) + 1;
+        ended % self.chain == 0
     }
 
     fn fail(&self, error: Error, syndrome: u8) {
@@ -116,9 +131,9 @@ impl Transfer {
         }
     }
 
-    /// One of those that are counted in `open` has ended.
-    fn close(&self) {
-        if self.open.fetch_sub(1, AcqRel) == 1 {
+    /// So many of those that are counted in `open` have ended.
+    fn close(&self, count: u64) {
+        if self.open.fetch_sub(count, AcqRel) == count {
             self.finished.event.complete_all();
         }
     }
@@ -129,11 +144,13 @@ impl Done for Transfer {
         let this = request.data();
         match completion.result {
             Ok(()) => {
-                Self::post_next(request);
+                if this.room() {
+                    Self::post_next(request);
+                }
             }
             Err(e) => this.fail(e, completion.syndrome),
         }
-        this.close();
+        this.close(1);
     }
 }
 
@@ -173,6 +190,8 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
             source: (source.address(), bytes as u64, source.key()),
             destination: (destination.address(), destination.key()),
             size: options.size.into(),
+            chain: options.chain,
+            ended: AtomicU32::new(0),
             next: AtomicU64::new(0),
             open: AtomicU64::new(1),
             error: AtomicI32::new(0),
@@ -182,12 +201,12 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         GFP_KERNEL,
     )?;
     let transfer = request.data();
-    for _ in 0..options.depth {
+    for _ in 0..options.depth / options.chain {
         if !Transfer::post_next(&request) {
             break;
         }
     }
-    transfer.close();
+    transfer.close(1);
     finished.event.wait_for_completion();
     // The last completion may still be in its callback, with a reference to the request.
     transfer.queue.drain()?;

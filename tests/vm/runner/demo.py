@@ -32,36 +32,65 @@ def _number(counters: dict[str, Any], function: str, path: str) -> int:
     return int(value)
 
 
-class Account:
-    """What the demo left in its folder of results."""
+# Settings of the send path: the name of their files in the folder of results, and for people.
+_SETTINGS = {
+    "each": "each",
+    "batch": "batch",
+    "adaptive": "adaptive",
+    "merge": "adaptive, merge",
+    "blueflame": "each, BlueFlame",
+}
 
-    def __init__(self, results: Path) -> None:
-        self._before = json.loads((results / "before.json").read_text())
-        self._after = json.loads((results / "after.json").read_text())
+
+class Account:
+    """What the demo left in its folder of results about one setting."""
+
+    def __init__(self, results: Path, name: str) -> None:
+        self._before = json.loads((results / f"{name}.before.json").read_text())
+        self._after = json.loads((results / f"{name}.after.json").read_text())
+        self.merges = name == "merge"
         self.module = dict(
-            line.split(" ", 1) for line in (results / "run").read_text().splitlines()
+            line.split(" ", 1) for line in (results / f"{name}.run").read_text().splitlines()
         )
 
     def device(self, function: str, path: str) -> int:
         """By how much a counter of the software ConnectX has grown."""
         return _number(self._after, function, path) - _number(self._before, function, path)
 
-    def table(self) -> list[tuple[str, int, str]]:
-        """Rows for people: what, how much, who counted it."""
-        source, destination = f"device {_SOURCE}", f"device {_DESTINATION}"
+    @property
+    def writes(self) -> int:
+        """WRITEs posted, as the module counts."""
+        return int(self.module["writes"])
+
+    @property
+    def doorbells_received(self) -> int:
+        """Doorbells that the device has seen, those that carried a WQE included."""
+        return self.device(_SOURCE, "mmio.sq_doorbells") + self.device(_SOURCE, "mmio.blueflame_wqes")
+
+    def row(self) -> list[str]:
+        """For people: what it took."""
+        fetched = self.device(_SOURCE, "dma_reads.wqe_fetch.bytes")
         return [
-            ("WRITEs posted", int(self.module["writes"]), "module"),
-            ("WRITEs executed", self.device(_SOURCE, "wqes"), source),
-            ("doorbells rung", int(self.module["doorbells"]), "module"),
-            (
-                "doorbells received",
-                self.device(_SOURCE, "mmio.sq_doorbells") + self.device(_SOURCE, "mmio.blueflame_wqes"),
-                source,
-            ),
-            ("WQE bytes fetched", self.device(_SOURCE, "dma_reads.wqe_fetch.bytes"), source),
-            ("payload bytes read", self.device(_SOURCE, "dma_reads.payload.bytes"), source),
-            ("payload bytes written", self.device(_DESTINATION, "dma_writes.payload.bytes"), destination),
+            str(self.writes),
+            str(self.device(_SOURCE, "wqes")),
+            self.module["doorbells"],
+            f"{fetched / self.writes:.1f}",
+            str(self.device(_SOURCE, "cqes")),
+            str(self.device(_SOURCE, "interrupts")),
         ]
+
+
+_COLUMNS = ["setting", "WRITEs", "WQEs", "doorbells", "WQE bytes/WRITE", "completions", "interrupts"]
+
+
+def _print_table(accounts: dict[str, Account]) -> None:
+    rows = [_COLUMNS] + [[_SETTINGS[name], *account.row()] for name, account in accounts.items()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
+    print()
+    for row in rows:
+        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        print("  " + "   ".join(cells))
+    print()
 
 
 def _judge(account: Account, image: Path) -> str:
@@ -76,16 +105,17 @@ def _judge(account: Account, image: Path) -> str:
             raise DemoError(f"{side} is {module[side]}, the file's is {expected}")
     if int(module["bytes"]) != len(content):
         raise DemoError(f"{module['bytes']} bytes were moved, the file has {len(content)}")
-    numbers = {name: number for name, number, _ in account.table()}
-    for moved in ("payload bytes read", "payload bytes written"):
-        if numbers[moved] != len(content):
-            raise DemoError(f"{moved}: {numbers[moved]}, the file has {len(content)}")
-    for ours, theirs in (
-        ("WRITEs posted", "WRITEs executed"),
-        ("doorbells rung", "doorbells received"),
+    for what, moved in (
+        ("payload bytes read", account.device(_SOURCE, "dma_reads.payload.bytes")),
+        ("payload bytes written", account.device(_DESTINATION, "dma_writes.payload.bytes")),
     ):
-        if numbers[ours] != numbers[theirs]:
-            raise DemoError(f"{numbers[ours]} {ours}, {numbers[theirs]} {theirs}")
+        if moved != len(content):
+            raise DemoError(f"{what}: {moved}, the file has {len(content)}")
+    wqes = account.device(_SOURCE, "wqes")
+    if wqes > account.writes or (wqes != account.writes) != account.merges:
+        raise DemoError(f"{account.writes} WRITEs posted, {wqes} WQEs executed")
+    if int(module["doorbells"]) != account.doorbells_received:
+        raise DemoError(f"{module['doorbells']} doorbells rung, {account.doorbells_received} received")
     return f"{len(content)} bytes by RDMA WRITE, sha256 {expected} on both sides"
 
 
@@ -102,12 +132,10 @@ def _run(kernel: Kernel, logs: Path) -> str:
         faults = dmesg.faults(outcome.kernel_log, test.dmesg_allow)
         if faults:
             raise DemoError(f"the kernel log says: {faults[0].text}")
-        account = Account(outcome.output.parent)
-    print()
-    for name, number, who in account.table():
-        print(f"  {name:<24} {number:>12}   {who}")
-    print()
-    return _judge(account, kernel.image)
+        accounts = {name: Account(outcome.output.parent, name) for name in _SETTINGS}
+    _print_table(accounts)
+    lines = {_judge(account, kernel.image) for account in accounts.values()}
+    return lines.pop()
 
 
 def main() -> int:
