@@ -71,6 +71,14 @@ int test_unsignaled(void);
 int test_from_completion(void);
 int test_exclusive(void);
 
+/* doorbell.c */
+int test_lone(void);
+int test_lone_inline(void);
+int test_held(void);
+int test_loaded(void);
+int test_switched(void);
+int test_merged(void);
+
 /* errors.c */
 int test_bad_rkey(void);
 int test_bad_bounds(void);

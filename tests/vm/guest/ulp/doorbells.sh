@@ -10,39 +10,15 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
-
-# counted NAME: what the module has counted.
-counted() {
-	sed -n "s/^$1 //p" $debugfs/mlx5_0/doorbells
-}
-
-# seen TEXT: how many of these events the device has seen on queue pairs; the network device's
-# queues have numbers from 0x40000 on.
-seen() {
-	connectx-ctl '{"cmd":"events","function":"pf0","limit":1000000}' | python3 -c '
-import json, re, sys
-answer = json.load(sys.stdin)
-assert answer["ok"], answer
-events = [re.search(r"QP(\d+) .*: " + sys.argv[1], e) for e in answer["events"]]
-print(sum(1 for e in events if e and 0x101 <= int(e[1]) < 0x40000))
-' "$1"
-}
-
-# How many WQEs of queue pairs the device has taken.
-wqes() {
-	connectx-ctl '{"cmd":"counters"}' | python3 -c '
-import json, sys
-print(json.load(sys.stdin)["functions"]["pf0"]["wqes"])
-'
-}
+. /src/tests/vm/guest/lib/device.sh
 
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp doorbell_mode=each
 load mlx5_ulp_demo
 head -c 1000000 /dev/urandom > /tmp/file
-connectx-ctl '{"cmd":"reset-events"}' > /dev/null
-before=$(wqes)
+forget
+before=$(device wqes)
 
 # Readers, all the time.
 while :; do
@@ -62,7 +38,7 @@ expect "completed" "$(counted completed)" $posted
 expect "failures" "$(counted errors) $(counted flushed) $(counted invalid_cqes)" "0 0 0"
 expect "doorbells in mode each" "$(counted doorbells)" $posted
 expect "doorbells that the device has seen" "$(seen 'Doorbell Write')" $posted
-expect "WQEs that the device has taken" $(($(wqes) - before)) $posted
+expect "WQEs that the device has taken" $(($(device wqes) - before)) $posted
 expect "completion entries that the device has written" "$(seen 'CQE Write')" "$(counted cqes)"
 expect "queues that are left" "$(counted queues)" 0
 rmmod mlx5_ulp_demo mlx5_ulp

@@ -13,7 +13,7 @@ load mlx5_ulp
 rdma dev set mlx5_0 name rocep1s0
 expect "devices in debugfs" "$(attached)" "mlx5_1 rocep1s0 "
 grep -qx 'posted 0' $debugfs/rocep1s0/doorbells || fail "the renamed folder has no counters"
-expect "a parameter under the new name" "$(cat /sys/class/infiniband/rocep1s0/params/doorbell_mode)" each
+expect "a parameter under the new name" "$(cat /sys/class/infiniband/rocep1s0/params/doorbell_mode)" adaptive
 rdma dev set rocep1s0 name mlx5_0
 expect "devices in debugfs after renaming back" "$(attached)" "mlx5_0 mlx5_1 "
 rmmod mlx5_ulp

@@ -25,7 +25,7 @@ lines() {
 
 drivers mlx5_0 mlx5_1
 network
-load mlx5_ulp
+load mlx5_ulp doorbell_mode=each
 load mlx5_ulp_demo
 head -c 32768 /dev/urandom > /tmp/file
 

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When doorbells are rung, and with what: the parameters are set by the script
+ * that loads this.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/slab.h>
+
+#include "test.h"
+
+/* A WRITE of @length bytes from @offset on, to the same offset. */
+static struct mlx5_ulp_write pair_write(const struct pair *pair, struct tally *tally,
+					struct mlx5_ulp_sge *sge, size_t offset, u32 length)
+{
+	*sge = pair_sge(pair, offset, length);
+	return (struct mlx5_ulp_write) {
+		.request = &tally->request,
+		.sge = sge,
+		.num_sge = 1,
+		.remote_addr = pair_remote(pair, offset),
+		.rkey = mlx5_ulp_region_key(pair->to),
+	};
+}
+
+/* One WRITE at a time: each of them is rung for by itself. */
+int test_lone(void)
+{
+	enum { COUNT = 100 };
+	const struct mlx5_ulp_queue_attr attr = { .depth = 16 };
+	struct mlx5_ulp_queue_stats stats;
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	err = pair_open(&pair, COUNT * 8, &attr) ?: pair_connect(&pair);
+	tally_init(&tally);
+	for (i = 0; !err && i < COUNT; i++) {
+		write = pair_write(&pair, &tally, &sge, i * 8, 8);
+		err = EXPECT(mlx5_ulp_post_write(pair.sender, &write), 0);
+		if (err)
+			break;
+		mlx5_ulp_queue_query_stats(pair.sender, &stats);
+		err = EXPECT(stats.doorbells, i + 1) ?: tally_wait(&tally, i + 1, 20);
+	}
+	err = err ?: pair_compare(&pair, 0, COUNT * 8);
+	pair_close(&pair);
+	return err;
+}
+
+/* As lone, with the payload in the request: what BlueFlame is for. */
+int test_lone_inline(void)
+{
+	enum { COUNT = 50, BYTES = 64 };
+	const struct mlx5_ulp_queue_attr attr = { .depth = 16, .max_inline = BYTES };
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	err = pair_open(&pair, COUNT * BYTES, &attr) ?: pair_connect(&pair);
+	tally_init(&tally);
+	for (i = 0; !err && i < COUNT; i++) {
+		write = pair_write(&pair, &tally, &sge, i * BYTES, BYTES);
+		write.flags = MLX5_ULP_INLINE;
+		err = EXPECT(mlx5_ulp_post_write(pair.sender, &write), 0) ?:
+		      tally_wait(&tally, i + 1, 20);
+	}
+	err = err ?: EXPECT(atomic_read(&tally.done), COUNT) ?:
+	      pair_compare(&pair, 0, COUNT * BYTES);
+	pair_close(&pair);
+	return err;
+}
+
+/*
+ * The second of two WRITEs waits, because the first one is under way and never
+ * completes: the peer is not connected. Nothing but the clock shows it to the
+ * device.
+ */
+int test_held(void)
+{
+	const struct mlx5_ulp_queue_attr attr = { .depth = 128 };
+	unsigned long end = jiffies + 20 * HZ;
+	struct mlx5_ulp_queue_stats stats;
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	err = pair_open(&pair, 64, &attr) ?: pair_connect_sender(&pair, NULL);
+	tally_init(&tally);
+	for (i = 0; !err && i < 2; i++) {
+		write = pair_write(&pair, &tally, &sge, i * 8, 8);
+		err = EXPECT(mlx5_ulp_post_write(pair.sender, &write), 0);
+	}
+	while (!err) {
+		mlx5_ulp_queue_query_stats(pair.sender, &stats);
+		if (stats.doorbells == 2)
+			break;
+		err = time_before(jiffies, end) ? 0 : FAIL("the second WRITE is stranded");
+		usleep_range(100, 1000);
+	}
+	err = err ?: EXPECT(atomic_read(&tally.ended), 0) ?:
+	      /* Both are with the device: now they arrive. */
+	      pair_connect_receiver(&pair) ?: tally_wait(&tally, 2, 20) ?:
+	      pair_compare(&pair, 0, 16);
+	pair_close(&pair);
+	return err;
+}
+
+/* A queue that is kept full: each completion posts the next WRITE. */
+struct loop {
+	struct tally tally;
+	struct pair pair;
+	atomic_t posted;
+	int count, err;
+};
+
+static void loop_done(struct mlx5_ulp_request *request,
+		      const struct mlx5_ulp_completion *completion)
+{
+	struct loop *loop = container_of(request, struct loop, tally.request);
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+
+	if (completion->status)
+		loop->err = completion->status;
+	else if (atomic_inc_return(&loop->posted) <= loop->count) {
+		write = pair_write(&loop->pair, &loop->tally, &sge, 0, 8);
+		loop->err = mlx5_ulp_post_write(loop->pair.sender, &write) ?: loop->err;
+	}
+	atomic_inc(&loop->tally.ended);
+}
+
+/*
+ * 64 WRITEs in flight all the time. Once the policy has settled, it rings at
+ * most one time in eight.
+ */
+int test_loaded(void)
+{
+	enum { DEPTH = 64, WARM = 1000, COUNT = 5000 };
+	const struct mlx5_ulp_queue_attr attr = { .depth = DEPTH };
+	struct mlx5_ulp_queue_stats warm, stats;
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+	struct loop *loop;
+	int i, err;
+
+	loop = kzalloc_obj(*loop);
+	if (!loop)
+		return -ENOMEM;
+	err = pair_open(&loop->pair, 64, &attr) ?: pair_connect(&loop->pair);
+	tally_init(&loop->tally);
+	loop->tally.request.done = loop_done;
+	loop->count = WARM + COUNT;
+	atomic_set(&loop->posted, DEPTH);
+	for (i = 0; !err && i < DEPTH; i++) {
+		write = pair_write(&loop->pair, &loop->tally, &sge, 0, 8);
+		err = EXPECT(mlx5_ulp_post_write(loop->pair.sender, &write), 0);
+	}
+	if (!err) {
+		err = tally_wait(&loop->tally, WARM, 60);
+		mlx5_ulp_queue_query_stats(loop->pair.sender, &warm);
+		err = err ?: tally_wait(&loop->tally, WARM + COUNT, 120);
+		mlx5_ulp_queue_query_stats(loop->pair.sender, &stats);
+		err = err ?: loop->err;
+		stats.doorbells -= warm.doorbells;
+		stats.posted -= warm.posted;
+		if (!err && stats.doorbells * 8 > stats.posted)
+			err = FAIL("%llu doorbells for %llu WRITEs", stats.doorbells, stats.posted);
+	}
+	pair_close(&loop->pair);
+	kfree(loop);
+	return err;
+}
+
+/* A task that posts single WRITEs to a queue that it shares. */
+struct switched {
+	struct completion finished;
+	struct pair *pair;
+	struct tally tally;
+	int err;
+};
+
+enum { SWITCHED_WRITES = 3000 };
+
+static int switched_run(void *data)
+{
+	struct switched *s = data;
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+	int i;
+
+	for (i = 0; !s->err && i < SWITCHED_WRITES; i++) {
+		write = pair_write(s->pair, &s->tally, &sge, 0, 8);
+		if (i % 7 == 3)
+			write.flags = MLX5_ULP_MORE;
+		if (i % 5 == 1)
+			write.flags |= MLX5_ULP_UNSIGNALED;
+		/* The last one is to be reported. */
+		if (i == SWITCHED_WRITES - 1)
+			write.flags = 0;
+		s->err = post_patiently(s->pair->sender, &write, 1);
+		if (i % 100 == 99)
+			msleep(1);
+	}
+	complete(&s->finished);
+	return 0;
+}
+
+/*
+ * Four tasks post while the script changes the doorbell mode. Nobody flushes
+ * or drains: whatever is not shown to the device by the module itself is
+ * stranded, and so is its task.
+ */
+int test_switched(void)
+{
+	enum { TASKS = 4 };
+	const struct mlx5_ulp_queue_attr attr = { .depth = 32 };
+	struct switched *tasks;
+	struct pair pair;
+	int i, err;
+
+	tasks = kzalloc_objs(*tasks, TASKS);
+	if (!tasks)
+		return -ENOMEM;
+	err = pair_open(&pair, 64, &attr) ?: pair_connect(&pair);
+	for (i = 0; !err && i < TASKS; i++) {
+		struct task_struct *task;
+
+		tasks[i].pair = &pair;
+		tally_init(&tasks[i].tally);
+		init_completion(&tasks[i].finished);
+		task = kthread_create(switched_run, &tasks[i], "mlx5_ulp_test/%d", i);
+		if (IS_ERR(task)) {
+			tasks[i].err = PTR_ERR(task);
+			complete(&tasks[i].finished);
+			continue;
+		}
+		kthread_bind(task, i % num_online_cpus());
+		wake_up_process(task);
+	}
+	for (i = 0; !err && i < TASKS; i++)
+		wait_for_completion(&tasks[i].finished);
+	for (i = 0; !err && i < TASKS; i++)
+		err = tasks[i].err ?: tally_wait(&tasks[i].tally, SWITCHED_WRITES, 60) ?:
+		      EXPECT(atomic_read(&tasks[i].tally.done), SWITCHED_WRITES);
+	pair_close(&pair);
+	kfree(tasks);
+	return err;
+}
+
+/* Requests that must end in the order in which they were posted. */
+struct row {
+	struct tally tally;
+	struct row_entry {
+		struct mlx5_ulp_request request;
+		struct row *row;
+		int index;
+	} entries[64];
+	int next;
+	bool disorder;
+};
+
+static void row_done(struct mlx5_ulp_request *request,
+		     const struct mlx5_ulp_completion *completion)
+{
+	struct row_entry *entry = container_of(request, struct row_entry, request);
+	struct row *row = entry->row;
+
+	if (entry->index != row->next++)
+		row->disorder = true;
+	row->tally.request.done(&row->tally.request, completion);
+}
+
+static int row_post(struct pair *pair, struct row *row, int count, u32 rkey, u32 flags)
+{
+	enum { PAGE = 4096 };
+	struct mlx5_ulp_write writes[16];
+	struct mlx5_ulp_sge sges[16];
+	int i;
+
+	for (i = 0; i < count; i++) {
+		struct row_entry *entry = &row->entries[row->next + i];
+
+		entry->request.done = row_done;
+		entry->row = row;
+		entry->index = row->next + i;
+		writes[i] = pair_write(pair, &row->tally, &sges[i], i * PAGE, PAGE);
+		/* Contiguous at the peer, in reverse order of pages here. */
+		sges[i] = pair_sge(pair, (count - 1 - i) * PAGE, PAGE);
+		writes[i].request = &entry->request;
+		writes[i].rkey = rkey;
+		writes[i].flags = i < count - 1 ? flags : 0;
+	}
+	return mlx5_ulp_post_writes(pair->sender, writes, count);
+}
+
+/*
+ * 16 pages of one contiguous range at the peer, then the same with a wrong key:
+ * each request ends once and in order.
+ */
+int test_merged(void)
+{
+	enum { PAGES = 16, PAGE = 4096 };
+	const struct mlx5_ulp_queue_attr attr = { .depth = 64 };
+	struct pair pair;
+	struct row *row;
+	int i, err;
+
+	row = kzalloc_obj(*row);
+	if (!row)
+		return -ENOMEM;
+	err = pair_open(&pair, PAGES * PAGE, &attr) ?: pair_connect(&pair);
+	tally_init(&row->tally);
+	err = err ?: EXPECT(row_post(&pair, row, PAGES, mlx5_ulp_region_key(pair.to),
+				     MLX5_ULP_UNSIGNALED), 0) ?:
+	      tally_wait(&row->tally, PAGES, 20) ?:
+	      EXPECT(atomic_read(&row->tally.done), PAGES) ?: EXPECT(row->disorder, 0);
+	for (i = 0; !err && i < PAGES; i++)
+		if (memcmp(pair.to_memory + i * PAGE,
+			   pair.from_memory + (PAGES - 1 - i) * PAGE, PAGE))
+			err = FAIL("page %d differs", i);
+	err = err ?: EXPECT(row_post(&pair, row, PAGES, mlx5_ulp_region_key(pair.to) ^ 1, 0), 0) ?:
+	      tally_wait(&row->tally, 2 * PAGES, 20) ?:
+	      EXPECT(atomic_read(&row->tally.ended), 2 * PAGES) ?:
+	      EXPECT(atomic_read(&row->tally.done), PAGES) ?:
+	      EXPECT(row->tally.first_status, -EREMOTEIO) ?: EXPECT(row->disorder, 0);
+	pair_close(&pair);
+	kfree(row);
+	return err;
+}

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# When doorbells are rung: lone WRITEs at once, those under load in batches, and what waits is never
+# stranded, whatever happens to the mode meanwhile.
+#
+# functions: pf,vf
+# cpus: 4
+# timeout: 300
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/device.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+
+# A lone WRITE is rung for at once in every mode, and the device sees it.
+for mode in each batch adaptive; do
+	set_param doorbell_mode $mode
+	forget
+	consumer_test lone
+	expect "doorbells that the device has seen in mode $mode" "$(seen 'Doorbell Write')" 100
+done
+[ "$(counted rung_idle)" -ge 100 ] || fail "no doorbells because the queue was idle"
+
+# What waits is rung for by the clock alone.
+set_param doorbell_mode batch
+set_param doorbell_batch 64
+before=$(counted rung_hold)
+forget
+consumer_test held
+expect "doorbells by the clock" "$(($(counted rung_hold) - before))" 1
+expect "doorbells that the device has seen" "$(seen 'Doorbell Write')" 2
+set_param doorbell_batch 4
+
+# Under load the adaptive mode batches. The clock of a slow machine is kept out of it.
+set_param doorbell_mode adaptive
+set_param doorbell_max_hold_us 1000000
+before=$(counted batch_9_to_16)
+consumer_test loaded
+[ "$(counted batch_9_to_16)" -gt "$before" ] || fail "no large batches"
+set_param doorbell_mode batch
+set_param doorbell_batch 16
+before=$(counted batch_9_to_16)
+consumer_test loaded
+[ "$(counted batch_9_to_16)" -gt "$before" ] || fail "no batches of 16"
+set_param doorbell_max_hold_us 50
+
+# Four CPUs post, and the mode changes all the time.
+before=$(counted rung_mode)
+while :; do
+	for mode in each batch adaptive; do
+		set_param doorbell_mode $mode
+		set_param doorbell_batch $((RANDOM % 64 + 1))
+		set_param doorbell_max_batch $((RANDOM % 16 + 1))
+	done
+done &
+switcher=$!
+consumer_test switched
+kill $switcher
+wait $switcher 2> /dev/null || true
+expect "failures" "$(counted errors) $(counted flushed) $(counted invalid_cqes)" "0 0 0"
+expect "completed" "$(counted completed)" "$(counted posted)"
+rmmod mlx5_ulp
