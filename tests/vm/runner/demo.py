@@ -65,7 +65,7 @@ class Account:
     @property
     def doorbells_received(self) -> int:
         """Doorbells that the device has seen, those that carried a WQE included."""
-        return self.device(_SOURCE, "mmio.sq_doorbells") + self.device(_SOURCE, "mmio.blueflame_wqes")
+        return self.device(_SOURCE, "mmio.sq_doorbells")
 
     def row(self) -> list[str]:
         """For people: what it took."""
