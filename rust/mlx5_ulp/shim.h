@@ -87,6 +87,7 @@ u64 mlx5_ulp_shim_percpu_sum(const void *base, size_t offset);
 struct mlx5_ulp_static_key {
 	struct static_key_false key;
 };
+
 extern struct mlx5_ulp_static_key mlx5_ulp_latency_key;
 
 /* One more who wants it enabled, or one less. */

@@ -142,7 +142,7 @@ int test_mortal(void)
 	for (i = 0; i < POSTERS; i++)
 		wait_for_completion(&mortals[i].finished);
 
-	/* Nobody drains: what is in flight ends by itself, when what has died is known to be dead. */
+	/* Nobody drains: what is in flight ends by itself, once the death is known. */
 	end = jiffies + 60 * HZ;
 	for (i = 0; !err && i < POSTERS; i++) {
 		struct mortal *m = &mortals[i];

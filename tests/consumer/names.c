@@ -38,6 +38,13 @@ static u32 number(struct mlx5_ulp_queue *queue)
 	return address.qpn;
 }
 
+/* Whether the queue is found by its name and by its number. */
+static int has_names(struct mlx5_ulp_device *dev, struct mlx5_ulp_queue *queue, u32 qid)
+{
+	return EXPECT(mlx5_ulp_queue_find(dev, qid) == queue, 1) ?:
+	       EXPECT(mlx5_ulp_queue_find_qpn(dev, number(queue)) == queue, 1);
+}
+
 /*
  * Several functions on each of two devices, the same local numbers on all: each
  * name leads to its own queue, from any handle of its device and from no other;
@@ -76,13 +83,9 @@ int test_names(void)
 
 	for (d = 0; !err && d < 2; d++)
 		for (f = 0; !err && f < FUNCTIONS; f++)
-			for (l = 0; !err && l < LOCAL; l++) {
-				u32 qid = mlx5_ulp_qid(vf_ids[f], l * 1000);
-
-				queue = queues[d][f][l];
-				err = EXPECT(mlx5_ulp_queue_find(devs[d], qid) == queue, 1) ?:
-				      EXPECT(mlx5_ulp_queue_find_qpn(devs[d], number(queue)) == queue, 1);
-			}
+			for (l = 0; !err && l < LOCAL; l++)
+				err = has_names(devs[d], queues[d][f][l],
+						mlx5_ulp_qid(vf_ids[f], l * 1000));
 	if (err)
 		goto end;
 
