@@ -254,6 +254,7 @@ impl Notes {
     /// # Errors
     ///
     /// `ENOMEM`.
+    #[inline(never)]
     pub(crate) fn prepare(&self, entries: usize) -> Result {
         if self.times.as_ref().is_some() {
             return Ok(());

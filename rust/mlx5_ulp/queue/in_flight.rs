@@ -122,7 +122,7 @@ where
 
     /// Bytes of both tables.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.cookies) + size_of_val(&*self.marks)
+        size_of_val(&*self.cookies).saturating_add(size_of_val(&*self.marks))
     }
 }
 

@@ -379,7 +379,9 @@ impl SendQueue {
 
     /// Bytes that it takes, the rings aside.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Self>() + self.requests.bytes() + self.notes.bytes()
+        size_of::<Self>()
+            .saturating_add(self.requests.bytes())
+            .saturating_add(self.notes.bytes())
     }
 }
 
