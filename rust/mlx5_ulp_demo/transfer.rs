@@ -88,12 +88,16 @@ impl Transfer {
     fn post_next(request: &Arc<Request<Self>>) -> bool {
         let this = request.data();
         let (address, length, lkey) = this.source;
-        let chain = this.size * u64::from(this.chain);
-        let first = this.next.fetch_add(chain, Relaxed);
+        let first = this
+            .next
+            .fetch_add(this.size * u64::from(this.chain), Relaxed);
         if first >= length || this.error.load(Relaxed) != 0 {
             return false;
         }
-        let count = (length - first).min(chain).div_ceil(this.size);
+        // Not by division, the panic of which objtool does not know to be an end.
+        let count = (0..u64::from(this.chain))
+            .take_while(|i| first + this.size * i < length)
+            .count() as u64;
         let writes: [Write; CHAIN] = core::array::from_fn(|i| {
             let at = first + this.size * i as u64;
             Write {
@@ -118,7 +122,7 @@ impl Transfer {
     /// Whether there is room for a chain again, now that another WRITE has ended.
     fn room(&self) -> bool {
         let ended = self.ended.fetch_add(1, Relaxed) + 1;
-        ended % self.chain == 0
+        ended.checked_rem(self.chain) == Some(0)
     }
 
     fn fail(&self, error: Error, syndrome: u8) {
@@ -201,7 +205,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         GFP_KERNEL,
     )?;
     let transfer = request.data();
-    for _ in 0..options.depth / options.chain {
+    for _ in 0..options.depth.checked_div(options.chain).ok_or(EINVAL)? {
         if !Transfer::post_next(&request) {
             break;
         }
