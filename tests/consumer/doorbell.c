@@ -131,9 +131,9 @@ static void loop_done(struct mlx5_ulp_request *request,
 	struct mlx5_ulp_write write;
 	struct mlx5_ulp_sge sge;
 
-	if (completion->status)
+	if (completion->status) {
 		loop->err = completion->status;
-	else if (atomic_inc_return(&loop->posted) <= loop->count) {
+	} else if (atomic_inc_return(&loop->posted) <= loop->count) {
 		write = pair_write(&loop->pair, &loop->tally, &sge, 0, 8);
 		loop->err = mlx5_ulp_post_write(loop->pair.sender, &write) ?: loop->err;
 	}
@@ -210,7 +210,7 @@ static int switched_run(void *data)
 			write.flags = 0;
 		s->err = post_patiently(s->pair->sender, &write, 1);
 		if (i % 100 == 99)
-			msleep(1);
+			fsleep(1000);
 	}
 	complete(&s->finished);
 	return 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 # For guest tests of the module: what it has counted, and what the device has seen. Source lib/ulp.sh first.
 

@@ -47,9 +47,9 @@ expect "bytes that the device had to fetch" "$(counted bytes_fetched wqe)" "$fet
 for setting in 'max_inline 63' 'blueflame off'; do
 	set_param max_inline 220
 	set_param $setting
-	before=$(counted bytes_fetched wqe)
+	bytes=$(counted bytes_fetched wqe)
 	posted lone_inline 50 0
-	expect "bytes to fetch with $setting" "$(($(counted bytes_fetched wqe) - before))" $((50 * 128))
+	expect "bytes to fetch with $setting" "$(($(counted bytes_fetched wqe) - bytes))" $((50 * 128))
 done
 expect "WQEs that went whole" "$(counted blueflame wqe)" 50
 

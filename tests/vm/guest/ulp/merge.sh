@@ -5,7 +5,7 @@
 #
 # functions: pf,vf
 # timeout: 120
-# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: 
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed:
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
