@@ -21,6 +21,8 @@ pub(super) const COMMANDS: &[Command] = &[Command {
 
 /// Where the register starts in input and output.
 const DATA: usize = 0x10;
+/// Bytes of PFCC (`mlx5_ifc_pfcc_reg_bits`).
+const PFCC: usize = 0x20;
 /// Longest register: PPCNT.
 const MAX_REGISTER: usize = 0x100;
 
@@ -44,6 +46,7 @@ fn access_reg(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
         0x5003 => size!(mlx5_ifc_pmtu_reg_bits),
         0x5004 => size!(mlx5_ifc_ptys_reg_bits),
         0x5006 => size!(mlx5_ifc_paos_reg_bits),
+        0x5007 => PFCC,
         0x5008 => MAX_REGISTER,
         0x6001 => 0x40,
         0x7004 => 0x10,
@@ -57,6 +60,7 @@ fn access_reg(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
         0x5003 => pmtu(hca, &mut reg, write)?,
         0x5004 => ptys(&mut reg, write)?,
         0x5006 => paos(hca, &mut reg, write)?,
+        0x5007 => pfcc(&mut reg, write)?,
         // Counters of the physical port: the group asked for is echoed, all are zero.
         0x5008 => {}
         0x6001 => node_description(hca, &mut reg, write)?,
@@ -124,6 +128,26 @@ fn paos(hca: &mut Hca, reg: &mut [u8], write: bool) -> CmdResult {
     Ok(())
 }
 
+/// PFCC: flow control, which the port neither sends nor obeys: it can be asked for, and stays off.
+fn pfcc(reg: &mut [u8], write: bool) -> CmdResult {
+    // A double word for each direction: the policy of the whole port in the topmost bit (pptx and
+    // pprx), those of the priorities in the second byte (pfctx and pfcrx).
+    let on = [8, 12].iter().any(|&at| {
+        reg.get(at..at + 2)
+            .is_some_and(|policy| policy[0] & 0x80 != 0 || policy[1] != 0)
+    });
+    if write && on {
+        return bad_param("the port has no flow control");
+    }
+    // The number of the port stays.
+    for (at, byte) in reg.iter_mut().enumerate() {
+        if at != 1 {
+            *byte = 0;
+        }
+    }
+    Ok(())
+}
+
 /// Node description: 64 bytes of text.
 fn node_description(hca: &mut Hca, reg: &mut [u8], write: bool) -> CmdResult {
     if write {
@@ -135,4 +159,31 @@ fn node_description(hca: &mut Hca, reg: &mut [u8], write: bool) -> CmdResult {
         *to = from;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flow_control_stays_off() {
+        let off = {
+            let mut reg = [0; PFCC];
+            reg[1] = 1;
+            reg
+        };
+        for (at, value) in [(8, 0x80), (9, 1), (12, 0x80), (13, 0x80)] {
+            let mut reg = off;
+            reg[at] = value;
+            assert!(pfcc(&mut reg, true).is_err());
+            assert!(pfcc(&mut reg, false).is_ok());
+            assert_eq!(reg, off);
+        }
+        // Asking not to send pauses, with both masks set, is granted.
+        let mut reg = off;
+        reg[8] = 0x20;
+        reg[12] = 0x20;
+        assert!(pfcc(&mut reg, true).is_ok());
+        assert_eq!(reg, off);
+    }
 }
