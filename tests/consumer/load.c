@@ -298,13 +298,13 @@ int test_shapes(void)
 			sges[i] = pair_sge(&pair, 0, 1);
 		write.num_sge = 7;
 		write.flags = 0;
-		err = EXPECT(mlx5_ulp_post_write(pair.sender, &write), -EMSGSIZE);
+		err = EXPECT(post_with_room(pair.sender, &write, 1), -EMSGSIZE);
 		write.num_sge = 1;
 		sges[0].length = 1U << 31;
-		err = err ?: EXPECT(mlx5_ulp_post_write(pair.sender, &write), -EMSGSIZE);
+		err = err ?: EXPECT(post_with_room(pair.sender, &write, 1), -EMSGSIZE);
 		write.flags = MLX5_ULP_INLINE;
 		sges[0].length = INLINE + 1;
-		err = err ?: EXPECT(mlx5_ulp_post_write(pair.sender, &write), -EMSGSIZE);
+		err = err ?: EXPECT(post_with_room(pair.sender, &write, 1), -EMSGSIZE);
 	}
 	err = err ?: EXPECT(mlx5_ulp_queue_drain(pair.sender), 0) ?:
 	      EXPECT(atomic_read(&tally.done), atomic_read(&tally.ended)) ?:

@@ -169,7 +169,7 @@ int tally_wait(struct tally *tally, int count, int seconds)
 	return 0;
 }
 
-int post_patiently(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_write *writes,
+int post_with_room(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_write *writes,
 		   unsigned int count)
 {
 	unsigned long end = jiffies + 60 * HZ;
@@ -180,5 +180,13 @@ int post_patiently(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_write *wr
 			return FAIL("the queue is full for a minute");
 		fsleep(100);
 	}
+	return err;
+}
+
+int post_patiently(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_write *writes,
+		   unsigned int count)
+{
+	int err = post_with_room(queue, writes, count);
+
 	return err ? FAIL("a post is refused: %d", err) : 0;
 }

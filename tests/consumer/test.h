@@ -58,6 +58,10 @@ void tally_init(struct tally *tally);
 int tally_wait(struct tally *tally, int count, int seconds);
 
 /* Posts, and tries again while the queue is full. From process context. */
+int post_with_room(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_write *writes,
+		   unsigned int count);
+
+/* The same for what must not be refused. */
 int post_patiently(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_write *writes,
 		   unsigned int count);
 
