@@ -5,6 +5,7 @@
 # ends once, and what the device makes up ends none.
 #
 # functions: pf,vf
+# kernels: 7.3, debug
 # timeout: 300
 # dmesg-allow: mlx5_ulp: completion entry names nothing in flight: .*; dropped
 # dmesg-allow: mlx5_core [0-9a-f:.]+: cq_err_event_notifier:.*0xfffffe.*

@@ -5,6 +5,7 @@
 # what is behind it is flushed, and what could not be created leaves nothing behind.
 #
 # functions: pf,vf
+# kernels: 7.3, debug
 # timeout: 240
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: .*
 # dmesg-allow: mlx5_ulp: mlx5_0: .*

@@ -5,6 +5,7 @@
 #
 # functions: pf,vf
 # boot: own
+# kernels: 7.3, debug
 # timeout: 240
 # dmesg-allow: mlx5_(core|ib|ulp).*
 # dmesg-allow: infiniband mlx5_0.*

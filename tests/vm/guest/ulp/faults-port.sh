@@ -4,6 +4,7 @@
 # The cable is pulled out under load: each request ends, the first with a time-out. With the cable, all works again.
 #
 # functions: pf,vf
+# kernels: 7.3, debug
 # timeout: 180
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded .*
 

@@ -4,6 +4,7 @@
 # Packets are lost, doubled and overtaken, requests are put off, doorbells get lost: every WRITE is carried out.
 #
 # functions: pf,vf
+# kernels: 7.3, debug
 # timeout: 180
 
 set -eu
