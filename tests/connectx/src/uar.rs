@@ -32,7 +32,7 @@ const DOORBELL: usize = 8;
 
 /// How long a doorbell is held for the next bytes of a WQE, in nanoseconds: several round trips of
 /// a trapped access on a busy machine.
-const HOLD: u64 = 20_000_000;
+pub const HOLD: u64 = 20_000_000;
 /// So many held doorbells in a row without a rest, and a half is not held any more.
 const PATIENCE: u8 = 4;
 

@@ -5,6 +5,7 @@
 use connectx::config::Kind;
 use connectx::driver::{command, Driver, FREE};
 use connectx::ifc::{self, Field};
+use connectx::uar::HOLD;
 use connectx::{field, size};
 
 /// Status bytes of refusals.
@@ -281,7 +282,7 @@ impl Netdev {
     fn ring(&mut self, head: &[u8]) {
         let offset = u64::from(self.uar) * 4096 + 0x800;
         self.driver.hca.mmio_write(self.driver.now, offset, head);
-        self.driver.now += 10_000_000;
+        self.driver.now += 2 * HOLD;
         self.driver.hca.run(self.driver.now, 64);
     }
 

@@ -4,6 +4,7 @@
 
 use connectx::cqfmt::cqe::{Cqe, Opcode as Kind};
 use connectx::timing::Timing;
+use connectx::uar::HOLD;
 use connectx::wqe::ctrl::{Fence, Flags, Signal};
 use connectx::wqe::opcode::Opcode;
 use connectx::{field, ifc, size};
@@ -138,7 +139,7 @@ fn doorbells_through_another_page_are_ignored() {
         let now = b.now;
         let at = u64::from(page) * 4096 + 0x800;
         b.sides[0].hca.mmio_write(now, at, &head);
-        b.pass(2_000_000);
+        b.pass(2 * HOLD);
         assert_eq!(b.sides[0].hca.io.counters.wqes - wqes, done);
     }
     assert_eq!(b.sides[0].hca.io.counters.mmio.foreign_uar, 2);

@@ -4,6 +4,7 @@
 
 use connectx::cqfmt::syndrome::Syndrome;
 use connectx::faults::{Fault, Refusal, Rule};
+use connectx::uar::HOLD;
 use connectx::wqe::opcode::Opcode;
 
 use super::{delay, pair, LEN, NONE};
@@ -182,7 +183,7 @@ fn a_lost_doorbell_is_made_up_for_by_the_next() {
     for done in [vec![], vec![0u16, 1]] {
         let (_, head) = p.b.sides[0].place(&mut p.a.qp, Opcode::NOP, SIGNALED, 0, &[]);
         p.b.sides[0].hca.mmio_write(p.b.now, uar + 0x800, &head);
-        p.b.pass(5_000_000);
+        p.b.pass(2 * HOLD);
         assert_eq!(p.done(), done);
     }
 }
