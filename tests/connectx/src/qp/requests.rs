@@ -243,22 +243,27 @@ fn take_write(
 
 /// May the peer write there? A WRITE of no bytes needs no key.
 fn check_write(qp: &Qp, env: &Env<'_>, to: &Reth) -> Result<(), Refusal> {
-    if !qp.attributes.remote_write {
-        return Err(Refusal::Nak(NakCode::RemoteAccess));
-    }
-    let access = qp
-        .owner()
-        .access(to.rkey, to.va, to.length.into(), Right::RemoteWrite);
-    Ok(env.mkeys.check(&access)?)
+    check_range(qp, env, to, qp.attributes.remote_write, Right::RemoteWrite)
 }
 
 pub fn check_read(qp: &Qp, env: &Env<'_>, from: &Reth) -> Result<(), Refusal> {
-    if !qp.attributes.remote_read {
+    check_range(qp, env, from, qp.attributes.remote_read, Right::RemoteRead)
+}
+
+/// Does the key give this right to the range, on a queue pair that allows it?
+fn check_range(
+    qp: &Qp,
+    env: &Env<'_>,
+    range: &Reth,
+    allowed: bool,
+    right: Right,
+) -> Result<(), Refusal> {
+    if !allowed {
         return Err(Refusal::Nak(NakCode::RemoteAccess));
     }
     let access = qp
         .owner()
-        .access(from.rkey, from.va, from.length.into(), Right::RemoteRead);
+        .access(range.rkey, range.va, range.length.into(), right);
     Ok(env.mkeys.check(&access)?)
 }
 

@@ -12,43 +12,9 @@ use crate::bench::*;
 const CATASTROPHIC: u8 = 0x05;
 const INVALID_REQUEST: u8 = 0x10;
 const ACCESS_ERROR: u8 = 0x11;
-const ESTABLISHED: u8 = 0x02;
-
-/// The next event that is not about a connection coming up.
-fn event(side: &mut Side) -> Option<(u8, u32)> {
-    loop {
-        match side.next_async() {
-            Some((ESTABLISHED, _)) => {}
-            other => return other,
-        }
-    }
-}
-
-struct Pair {
-    b: Bench,
-    a: Endpoint,
-    c: Endpoint,
-    src: u64,
-    dst: u64,
-    lkey: u32,
-    rkey: u32,
-}
 
 fn pair(link: Link) -> Pair {
-    let mut b = Bench::new();
-    let [a, c] = b.connect(QpSpec::default(), link);
-    let (src, dst) = (b.sides[0].alloc(8192), b.sides[1].alloc(8192));
-    let lkey = b.sides[0].create_mkey(src, src, 8192, &[]);
-    let rkey = b.sides[1].create_mkey(dst, dst, 8192, &[]);
-    Pair {
-        b,
-        a,
-        c,
-        src,
-        dst,
-        lkey,
-        rkey,
-    }
+    Pair::new(link, 8192)
 }
 
 impl Pair {
@@ -122,7 +88,7 @@ fn a_local_key_is_checked() {
             what,
         );
         assert_eq!(
-            event(&mut p.b.sides[1]),
+            p.b.sides[1].next_news(),
             None,
             "{what}: the peer saw nothing"
         );
@@ -165,7 +131,7 @@ fn a_remote_key_is_checked() {
         p.expect(Opcode::RDMA_WRITE, &segments, Syndrome::REMOTE_ACCESS, what);
         let qpn = p.c.qp.qpn;
         assert_eq!(
-            event(&mut p.b.sides[1]),
+            p.b.sides[1].next_news(),
             Some((ACCESS_ERROR, qpn)),
             "{what}"
         );
@@ -195,7 +161,7 @@ fn a_message_that_is_too_long_fails_on_both_sides() {
         Syndrome::LOCAL_LENGTH
     );
     assert_eq!(syndrome(side.poll(&mut p.c.receive)), Syndrome::FLUSHED);
-    assert_eq!(event(side), Some((INVALID_REQUEST, p.c.qp.qpn)));
+    assert_eq!(side.next_news(), Some((INVALID_REQUEST, p.c.qp.qpn)));
 }
 
 #[test]
@@ -291,7 +257,7 @@ fn a_send_queue_that_is_overrun_is_a_hardware_error() {
     p.b.sides[0].ring(&p.a.qp, 0);
     p.b.settle();
     let qpn = p.a.qp.qpn;
-    assert_eq!(event(&mut p.b.sides[0]), Some((CATASTROPHIC, qpn)));
+    assert_eq!(p.b.sides[0].next_news(), Some((CATASTROPHIC, qpn)));
     assert!(p.b.sides[0].poll(&mut p.a.send).is_none());
 }
 

@@ -15,6 +15,8 @@ pub struct Eq {
 }
 
 const EQ_LOG_SIZE: u32 = 8;
+/// Event type: a connection is established.
+const ESTABLISHED: u8 = 0x02;
 
 impl Side {
     /// An event queue for a mask of event types.
@@ -63,6 +65,11 @@ impl Side {
 
     pub fn next_async(&mut self) -> Option<(u8, u32)> {
         self.next_event(|side| &mut side.async_eq)
+    }
+
+    /// The next event that is not about a connection coming up.
+    pub fn next_news(&mut self) -> Option<(u8, u32)> {
+        std::iter::from_fn(|| self.next_async()).find(|(kind, _)| *kind != ESTABLISHED)
     }
 
     pub fn next_completion(&mut self) -> Option<u32> {

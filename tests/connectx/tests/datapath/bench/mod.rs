@@ -5,12 +5,14 @@
 mod completion;
 mod event;
 mod key;
+mod pair;
 mod post;
 mod queue_pair;
 mod side;
 
 pub use completion::*;
 pub use event::*;
+pub use pair::*;
 pub use post::*;
 pub use queue_pair::*;
 pub use side::*;

@@ -72,7 +72,7 @@ impl Side {
             self.write(qp.sq + slot * BB as u64, block);
         }
         qp.pi = index.wrapping_add(blocks(ds));
-        self.write(qp.record + 4, &u32::from(qp.pi).to_be_bytes());
+        self.set_send_counter(qp, qp.pi);
         (index, ctrl.head.encode())
     }
 

@@ -13,15 +13,15 @@ use crate::bench::*;
 fn the_cable_is_pulled_and_plugged_in() {
     let mut p = pair();
     p.inject(Injection::Port { up: false });
-    assert_eq!(p.event(0).map(|(kind, _)| kind), Some(9));
+    assert_eq!(p.b.sides[0].next_news().map(|(kind, _)| kind), Some(9));
     p.write();
     p.b.settle();
     assert_eq!(p.done(), NONE);
     p.inject(Injection::Port { up: true });
-    assert_eq!(p.event(0).map(|(kind, _)| kind), Some(9));
+    assert_eq!(p.b.sides[0].next_news().map(|(kind, _)| kind), Some(9));
     // The same again is no event.
     p.inject(Injection::Port { up: true });
-    assert_eq!(p.event(0), None);
+    assert_eq!(p.b.sides[0].next_news(), None);
     p.b.pass(1_000_000_000);
     assert_eq!(p.done(), [0]);
 
@@ -121,7 +121,7 @@ fn hostile_completions_stand_among_the_others() {
 fn hostile_events_stand_among_the_others() {
     let mut p = pair();
     let eqn = p.b.sides[0].async_eq.eqn;
-    assert_eq!(p.event(0), None);
+    assert_eq!(p.b.sides[0].next_news(), None);
     let eqe = |event, wrong_owner| Injection::Eqe {
         eqn,
         event,
@@ -130,10 +130,10 @@ fn hostile_events_stand_among_the_others() {
         garbage: None,
     };
     p.inject(eqe(0x11, true));
-    assert_eq!(p.event(0), None);
+    assert_eq!(p.b.sides[0].next_news(), None);
     for event in [0x11, 0xee, 4] {
         p.inject(eqe(event, false));
-        assert_eq!(p.event(0), Some((event, 0x12_3456)));
+        assert_eq!(p.b.sides[0].next_news(), Some((event, 0x12_3456)));
     }
-    assert_eq!(p.event(0), None);
+    assert_eq!(p.b.sides[0].next_news(), None);
 }

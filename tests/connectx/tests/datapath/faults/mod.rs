@@ -11,17 +11,6 @@ use connectx::wqe::opcode::Opcode;
 
 use crate::bench::*;
 
-/// Two connected queue pairs, and memory with a key on either side.
-pub struct Pair {
-    pub b: Bench,
-    pub a: Endpoint,
-    pub c: Endpoint,
-    pub src: u64,
-    pub dst: u64,
-    pub lkey: u32,
-    pub rkey: u32,
-}
-
 /// Bytes of the memory of either side.
 pub const LEN: usize = 16384;
 
@@ -29,20 +18,7 @@ pub const LEN: usize = 16384;
 pub const NONE: [u16; 0] = [];
 
 pub fn pair() -> Pair {
-    let mut b = Bench::new();
-    let [a, c] = b.connect(QpSpec::default(), Link::default());
-    let (src, dst) = (b.sides[0].alloc(LEN as u64), b.sides[1].alloc(LEN as u64));
-    let lkey = b.sides[0].create_mkey(src, src, LEN as u64, &[]);
-    let rkey = b.sides[1].create_mkey(dst, dst, LEN as u64, &[]);
-    Pair {
-        b,
-        a,
-        c,
-        src,
-        dst,
-        lkey,
-        rkey,
-    }
+    Pair::new(Link::default(), LEN as u64)
 }
 
 impl Pair {
@@ -82,11 +58,6 @@ impl Pair {
 
     pub fn failed(&mut self) -> Syndrome {
         syndrome(self.b.sides[0].poll(&mut self.a.send))
-    }
-
-    pub fn event(&mut self, side: usize) -> Option<(u8, u32)> {
-        // An established connection is no news.
-        std::iter::from_fn(|| self.b.sides[side].next_async()).find(|(kind, _)| *kind != 2)
     }
 }
 

@@ -150,7 +150,7 @@ fn requests_are_refused() {
         p.write();
         p.b.settle();
         assert_eq!(p.failed(), want);
-        assert_eq!(p.event(1).map(|(kind, _)| kind), event);
+        assert_eq!(p.b.sides[1].next_news().map(|(kind, _)| kind), event);
     }
 }
 
