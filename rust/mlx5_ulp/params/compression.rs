@@ -7,7 +7,7 @@
 use core::fmt;
 use core::ops::RangeInclusive;
 
-use super::text::{number, switch, Refusal};
+use super::text::{number, once, split_words, switch, Refusal};
 
 /// Range of `min_send_size`, bytes.
 pub const MIN_SEND_SIZE: RangeInclusive<u32> = 0..=1 << 30;
@@ -21,12 +21,8 @@ pub struct Compression {
     pub min_send_size: u32,
 }
 
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), Refusal> {
-    match place.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(Refusal::Invalid(c"each word once")),
-    }
-}
+/// Why a word is refused that stood there before.
+const AGAIN: Refusal = Refusal::Invalid(c"each word once");
 
 impl Compression {
     /// These values with the changes that `text` asks for: all of them or, with an error, none.
@@ -36,14 +32,13 @@ impl Compression {
     /// What is wrong with the text. Any bytes are safe to pass.
     pub fn changed_by(&self, text: &[u8]) -> Result<Compression, Refusal> {
         let (mut enabled, mut min_send_size, mut algorithm) = (None, None, None);
-        let words = text.split(|c| c.is_ascii_whitespace() || *c == b',');
-        for word in words.filter(|word| !word.is_empty()) {
+        for word in split_words(text) {
             if let Some(value) = word.strip_prefix(b"enabled=") {
-                once(&mut enabled, switch(value)?)?;
+                once(&mut enabled, switch(value)?, AGAIN)?;
             } else if let Some(value) = word.strip_prefix(b"min_send_size=") {
-                once(&mut min_send_size, number(value, &MIN_SEND_SIZE)?)?;
+                once(&mut min_send_size, number(value, &MIN_SEND_SIZE)?, AGAIN)?;
             } else if let Some(value) = word.strip_prefix(b"algorithm=") {
-                once(&mut algorithm, ())?;
+                once(&mut algorithm, (), AGAIN)?;
                 match value {
                     b"merge" => {}
                     b"lz4" => {

@@ -85,6 +85,24 @@ pub fn word(text: &[u8], words: &'static [&'static str]) -> Result<u32, Refusal>
         .ok_or(Refusal::NotAWord(words))
 }
 
+/// The words of a text, separated by white space or commas.
+pub fn split_words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|c| c.is_ascii_whitespace() || *c == b',')
+        .filter(|word| !word.is_empty())
+}
+
+/// Puts `value` where none was put before.
+///
+/// # Errors
+///
+/// `again`, if there was one.
+pub fn once<T, E>(place: &mut Option<T>, value: T, again: E) -> Result<(), E> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(again),
+    }
+}
+
 /// Whether something is to be on.
 ///
 /// # Errors
@@ -146,6 +164,16 @@ mod tests {
             let refused = word(text.as_bytes(), WORDS);
             assert_eq!(refused, Err(Refusal::NotAWord(WORDS)), "{text}");
         }
+    }
+
+    #[test]
+    fn texts_of_several_words() {
+        let words: Vec<&[u8]> = split_words(b" a=1,b\t, c\n").collect();
+        assert_eq!(words, [&b"a=1"[..], b"b", b"c"]);
+        assert_eq!(split_words(b" ,\n").count(), 0);
+        let mut place = None;
+        assert_eq!(once(&mut place, 1, "again"), Ok(()));
+        assert_eq!(once(&mut place, 2, "again"), Err("again"));
     }
 
     #[test]

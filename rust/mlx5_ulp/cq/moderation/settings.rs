@@ -9,6 +9,7 @@ use core::ffi::CStr;
 use core::fmt;
 
 use super::Mode;
+use crate::params::text::{self, once, split_words, Refusal};
 
 /// Thresholds, in completions per second.
 pub const THRESHOLDS: core::ops::RangeInclusive<u32> = 100..=100_000_000;
@@ -73,22 +74,10 @@ impl Refused {
 }
 
 fn number(digits: &[u8]) -> Result<u32, Refused> {
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Refused::NotANumber);
-    }
-    let value = digits.iter().try_fold(0u32, |value, digit| {
-        value.checked_mul(10)?.checked_add(u32::from(digit & 0xf))
-    });
-    value
-        .filter(|value| THRESHOLDS.contains(value))
-        .ok_or(Refused::OutOfRange)
-}
-
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), Refused> {
-    match place.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(Refused::Repeated),
-    }
+    text::number(digits, &THRESHOLDS).map_err(|refusal| match refusal {
+        Refusal::OutOfRange(_) => Refused::OutOfRange,
+        _ => Refused::NotANumber,
+    })
 }
 
 impl Settings {
@@ -152,18 +141,18 @@ impl Settings {
     /// What is wrong with the text. Any bytes are safe to pass.
     pub fn changed_by(&self, text: &[u8]) -> Result<Settings, Refused> {
         let (mut choice, mut hybrid, mut interrupt) = (None, None, None);
-        let words = text.split(|c| c.is_ascii_whitespace() || *c == b',');
-        for word in words.filter(|word| !word.is_empty()) {
+        let again = Refused::Repeated;
+        for word in split_words(text) {
             match word {
-                b"polling" => once(&mut choice, Choice::Fixed(Mode::Polling))?,
-                b"hybrid" => once(&mut choice, Choice::Fixed(Mode::Hybrid))?,
-                b"interrupt" => once(&mut choice, Choice::Fixed(Mode::Interrupt))?,
-                b"auto" => once(&mut choice, Choice::Auto)?,
+                b"polling" => once(&mut choice, Choice::Fixed(Mode::Polling), again)?,
+                b"hybrid" => once(&mut choice, Choice::Fixed(Mode::Hybrid), again)?,
+                b"interrupt" => once(&mut choice, Choice::Fixed(Mode::Interrupt), again)?,
+                b"auto" => once(&mut choice, Choice::Auto, again)?,
                 word => {
                     if let Some(value) = word.strip_prefix(b"hybrid_thresh=") {
-                        once(&mut hybrid, number(value)?)?;
+                        once(&mut hybrid, number(value)?, again)?;
                     } else if let Some(value) = word.strip_prefix(b"interrupt_thresh=") {
-                        once(&mut interrupt, number(value)?)?;
+                        once(&mut interrupt, number(value)?, again)?;
                     } else {
                         return Err(Refused::UnknownWord);
                     }
