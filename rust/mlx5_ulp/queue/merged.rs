@@ -9,8 +9,8 @@ use super::{
         Cursor,
         LastWqe, //
     },
+    post::plain,
     poster::Poster,
-    request::flags,
     send::SendQueue,
     shape::Shape, //
 };
@@ -131,16 +131,12 @@ impl SendQueue {
 ///
 /// `write` must have `num_sge` ranges.
 unsafe fn candidate(write: &bindings::mlx5_ulp_write) -> Option<Write> {
-    const MERGEABLE: u32 = flags::UNSIGNALED | flags::LAST | flags::MORE;
-    if write.flags & !MERGEABLE != 0 || write.num_sge != 1 {
-        return None;
-    }
-    // SAFETY: The caller guarantees one range.
-    let data = data(unsafe { &*write.sge });
-    // What a data segment cannot say is for the general way to refuse, or to leave out.
-    (data.byte_count as i32 > 0).then_some(Write {
+    // What is not plain is for the general way to encode or to refuse.
+    // SAFETY: The caller guarantees `num_sge` ranges.
+    let range = unsafe { plain(write) }?;
+    Some(Write {
         remote: remote(write),
-        data,
+        data: data(range),
         alone: false,
     })
 }

@@ -13,7 +13,11 @@ use super::{
         Room,
         Way, //
     },
-    encode::Cursor,
+    encode::{
+        data,
+        remote,
+        Cursor, //
+    },
     poster::Poster,
     request::flags,
     ring::hardware,
@@ -32,14 +36,10 @@ use crate::{
         latency,
         trace, //
     },
-    wqe::{
-        ctrl::{
-            Ctrl,
-            Fence,
-            Flags, //
-        },
-        data::Data,
-        rdma::RemoteAddr, //
+    wqe::ctrl::{
+        Ctrl,
+        Fence,
+        Flags, //
     },
 };
 use kernel::{
@@ -60,7 +60,7 @@ const HINTS: u32 = flags::LAST | flags::MORE;
 ///
 /// `write` must have `num_sge` ranges.
 #[inline(always)]
-unsafe fn plain(write: &bindings::mlx5_ulp_write) -> Option<&bindings::mlx5_ulp_sge> {
+pub(super) unsafe fn plain(write: &bindings::mlx5_ulp_write) -> Option<&bindings::mlx5_ulp_sge> {
     if write.flags & !PLAIN != 0 || write.num_sge != 1 {
         return None;
     }
@@ -248,18 +248,9 @@ impl SendQueue {
         let signal = at.signal(flags, poster.most_silent);
         at.head = poster.plain_head.at(hardware(at.block));
         let ctrl = Ctrl::with_head(at.head, Flags::new(Fence::None, signal, false));
-        let remote = RemoteAddr {
-            addr: write.remote_addr,
-            rkey: write.rkey,
-        };
-        let data = Data {
-            byte_count: range.length,
-            lkey: range.lkey,
-            addr: range.addr,
-        };
         poster.slots.put(
             at.block,
-            [ctrl, remote.encode(), data.encode()],
+            [ctrl, remote(write).encode(), data(range).encode()],
             at.request,
             write.request as usize,
         );
