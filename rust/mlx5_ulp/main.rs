@@ -12,6 +12,7 @@ use kernel::prelude::*;
 mod api;
 #[allow(dead_code, unreachable_pub)]
 mod be;
+mod clock;
 mod cq;
 mod device;
 mod doorbell;
@@ -23,6 +24,7 @@ mod pcie;
 mod qid;
 mod queue;
 mod sync;
+mod table;
 mod work;
 #[allow(dead_code, unreachable_pub)]
 mod wqe;

@@ -14,6 +14,7 @@ use super::{
     poll::Turn, //
 };
 use crate::{
+    clock,
     hw::cq::CqCore,
     params::Params,
     queue::send::SendQueue,
@@ -27,7 +28,6 @@ use core::sync::atomic::{
     Ordering::Relaxed, //
 };
 use kernel::prelude::*;
-use mlx5_ulp_bindings as bindings;
 
 /// What to do after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,6 @@ pub(super) enum After {
     Arm,
     /// Neither: the queue is over.
     Nothing,
-}
-
-/// Nanoseconds of a clock that does not go back.
-#[inline(always)]
-fn now() -> u64 {
-    // SAFETY: May be called in any context.
-    unsafe { bindings::ktime_get_mono_fast_ns() }
 }
 
 /// Decides how the completions of one queue are noticed.
@@ -88,7 +81,7 @@ impl Moderator {
     pub(crate) fn new(settings: Settings) -> impl PinInit<Self> {
         pin_init!(Self {
             state <- new_irq_lock!(
-                State { governor: Governor::new(settings, now()), stretch: None },
+                State { governor: Governor::new(settings, clock::now()), stretch: None },
                 c"mlx5_ulp_moderator"
             ),
             programmed: AtomicU32::new(0),
@@ -141,7 +134,7 @@ impl SendQueue {
 
     /// A look at the queue has found so many entries: what now. Counts it.
     pub(super) fn looked(&self, _turn: &Turn<'_>, found: u32) -> After {
-        let now = now();
+        let now = clock::now();
         let counters = self.completing.counters();
         let mut state = self.moderator.state.lock();
         let state = &mut *state;

@@ -20,9 +20,11 @@ use super::histogram::{
     Snapshot, //
 };
 use crate::{
+    clock,
     device::Hold,
     hw::cq::CqCore,
     queue::send::SendQueue,
+    table,
     wqe::opcode::Opcode, //
 };
 use core::sync::atomic::{
@@ -70,13 +72,6 @@ const OPCODES: [Opcode; 10] = [
 
 /// Histograms of one CPU: stages, then opcodes, then other opcodes.
 const HISTOGRAMS: usize = STAGES.len() + OPCODES.len() + 1;
-
-/// Nanoseconds of the monotonic clock.
-#[inline(always)]
-fn now() -> u64 {
-    // SAFETY: May be called in any context.
-    unsafe { bindings::ktime_get_mono_fast_ns() }
-}
 
 /// Whether anybody measures. A no-op of a few bytes while nobody does.
 #[inline(always)]
@@ -142,11 +137,7 @@ impl Latency {
         let mut switch = self.switch.lock();
         if on && self.cpus.as_ref().is_none() {
             let count = (nr_cpu_ids() as usize).saturating_mul(HISTOGRAMS);
-            let mut cpus = KVVec::with_capacity(count, GFP_KERNEL)?;
-            for _ in 0..count {
-                cpus.push(Histogram::new(), GFP_KERNEL)?;
-            }
-            self.cpus.populate(cpus);
+            self.cpus.populate(table::of_defaults::<Histogram>(count)?);
         }
         if on != switch.on.is_some() {
             switch.on = on.then(KeyOn::new);
@@ -219,6 +210,7 @@ impl Latency {
 }
 
 /// When a request was filled and rung; 0 for not at all.
+#[derive(Default)]
 struct Times {
     filled: AtomicU64,
     rung: AtomicU64,
@@ -259,15 +251,7 @@ impl Notes {
         if self.times.as_ref().is_some() {
             return Ok(());
         }
-        let mut times = KVVec::with_capacity(entries, GFP_KERNEL)?;
-        for _ in 0..entries {
-            let none = Times {
-                filled: AtomicU64::new(0),
-                rung: AtomicU64::new(0),
-            };
-            times.push(none, GFP_KERNEL)?;
-        }
-        self.times.populate(times);
+        self.times.populate(table::of_defaults::<Times>(entries)?);
         Ok(())
     }
 
@@ -291,7 +275,7 @@ impl Notes {
     /// Our time of a moment on the device's clock, as seen at `now`.
     fn time_of(&self, ring: &CqCore, stamp: u64, now: u64) -> Option<u64> {
         if now.wrapping_sub(self.ns.load(Relaxed)) > PAIR_NS {
-            let (before, ticks, after) = (self::now(), ring.device_clock(), self::now());
+            let (before, ticks, after) = (clock::now(), ring.device_clock(), clock::now());
             self.ticks.store(ticks, Relaxed);
             let half = after.wrapping_sub(before) >> 1;
             self.ns.store(before.wrapping_add(half), Relaxed);
@@ -310,7 +294,7 @@ impl SendQueue {
     #[cold]
     #[inline(never)]
     pub(crate) fn note_filled(&self, first: u32, count: u32) {
-        let now = now();
+        let now = clock::now();
         for i in 0..count {
             if let Some(times) = self.notes.of(first.wrapping_add(i)) {
                 times.rung.store(0, Relaxed);
@@ -323,7 +307,7 @@ impl SendQueue {
     #[cold]
     #[inline(never)]
     pub(crate) fn note_rung(&self, end: u32) {
-        let now = now();
+        let now = clock::now();
         let from = self.notes.rung.load(Relaxed);
         // At most so many are in flight; the rest was rung while nobody looked.
         let count = end.wrapping_sub(from).min(self.shape().depth);
@@ -347,14 +331,14 @@ impl SendQueue {
         end: u32,
         retire: impl FnOnce(),
     ) {
-        let polled = now();
+        let polled = clock::now();
         // Before its credit comes back and the place is used anew.
         let (filled, rung) = match self.notes.of(end.wrapping_sub(1)) {
             Some(times) => (times.filled.swap(0, Relaxed), times.rung.load(Relaxed)),
             None => (0, 0),
         };
         retire();
-        let done = now();
+        let done = clock::now();
         if filled == 0 || rung == 0 {
             return;
         }

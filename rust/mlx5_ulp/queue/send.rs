@@ -52,6 +52,7 @@ use crate::{
         },
         totals::PostCounters, //
     },
+    table,
     work::{
         Work,
         WorkItem, //
@@ -155,15 +156,6 @@ unsafe impl Send for SendQueue {}
 // change.
 unsafe impl Sync for SendQueue {}
 
-/// `n` times the default.
-fn table<T: Default>(n: usize) -> Result<KVVec<T>> {
-    let mut table = KVVec::with_capacity(n, GFP_KERNEL)?;
-    for _ in 0..n {
-        table.push(T::default(), GFP_KERNEL)?;
-    }
-    Ok(table)
-}
-
 /// What a WRITE of one range on this QP begins with.
 fn plain_head(qpn: u32) -> HeadTemplate {
     HeadTemplate::new(&Head {
@@ -194,8 +186,8 @@ impl SendQueue {
         let (latency, notes) = (hold.latency().clone(), Notes::new(hold));
         let ring = shape.ring().ok_or(EINVAL)?;
         let requests = Requests::new(
-            table::<Cookie>(shape.entries())?,
-            table::<Mark>(ring.blocks() as usize)?,
+            table::of_defaults::<Cookie>(shape.entries())?,
+            table::of_defaults::<Mark>(ring.blocks() as usize)?,
             ring,
         )
         .ok_or(EINVAL)?;
