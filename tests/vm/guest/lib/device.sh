@@ -32,8 +32,3 @@ counters = json.load(sys.stdin)["functions"]["pf0"]
 print(functools.reduce(lambda value, name: value[name], sys.argv[1].split("."), counters))
 ' "$1"
 }
-
-# set_param NAME VALUE
-set_param() {
-	echo "$2" > "/sys/class/infiniband/mlx5_0/params/$1"
-}

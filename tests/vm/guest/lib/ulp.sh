@@ -5,6 +5,7 @@
 
 modules=/src/build/modules/$KERNEL_SERIES/rust
 debugfs=/sys/kernel/debug/mlx5_ulp
+params=/sys/class/infiniband/mlx5_0/params
 
 # fail REASON: ends the test.
 fail() {
@@ -15,6 +16,11 @@ fail() {
 # expect WHAT IS SHOULD
 expect() {
 	[ "$2" = "$3" ] || fail "$1 is '$2', should be '$3'"
+}
+
+# set_param NAME VALUE: of mlx5_0.
+set_param() {
+	echo "$2" > "$params/$1"
 }
 
 # until_true SECONDS COMMAND...: waits for it to succeed.

@@ -11,18 +11,17 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
 
 # delay NANOSECONDS BUNCH: completions of the function wait in the device.
 delay() {
-	connectx-ctl '{"cmd":"clear-faults"}' > /dev/null
-	connectx-ctl "{\"cmd\":\"fault\",\"function\":\"pf0\",\"rule\":{\"fault\":{\"kind\":\"cqe-delay\",\"ns\":$1,\"bunch\":$2},\"count\":0}}" |
-		grep -q '"ok":true' || fail "the device knows no delay"
+	no_more_faults
+	rule pf0 "\"kind\":\"cqe-delay\",\"ns\":$1,\"bunch\":$2" '"count":0'
 }
 
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
-params=/sys/class/infiniband/mlx5_0/params
 
 for mode in interrupt hybrid polling; do
 	echo $mode > $params/cq_moderation
@@ -34,5 +33,5 @@ for mode in interrupt hybrid polling; do
 	delay 300000 7
 	consumer_test posters
 done
-connectx-ctl '{"cmd":"clear-faults"}' > /dev/null
+no_more_faults
 rmmod mlx5_ulp

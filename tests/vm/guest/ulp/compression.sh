@@ -12,36 +12,24 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
-
-# counted NAME: what the completion side has counted.
-counted() {
-	sed -n "s/^$1 //p" $debugfs/mlx5_0/cq
-}
-
-# written WHAT: what the device has counted.
-written() {
-	connectx-ctl '{"cmd":"counters"}' | python3 -c '
-import json, sys
-print(json.load(sys.stdin)["functions"]["pf0"][sys.argv[1]])
-' "$1"
-}
+. /src/tests/vm/guest/lib/device.sh
 
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
-expect "compression" "$(counted compression)" on
-blocks=$(written cqe_blocks)
+expect "compression" "$(counted compression cq)" on
+blocks=$(device cqe_blocks)
 for mode in polling interrupt; do
-	echo $mode > /sys/class/infiniband/mlx5_0/params/cq_moderation
+	set_param cq_moderation $mode
 	consumer_test full shapes unsignaled from_completion posters wrap
 done
-[ "$(counted compressed_blocks)" -ge 100 ] || fail "$(counted compressed_blocks) blocks"
-[ $(($(written cqe_blocks) - blocks)) -ge "$(counted compressed_blocks)" ] ||
-	fail "$(counted compressed_blocks) blocks taken, $(written cqe_blocks) written"
-expect "entries that make no sense" "$(counted invalid_cqes)" 0
+[ "$(counted compressed_blocks cq)" -ge 100 ] || fail "$(counted compressed_blocks cq) blocks"
+[ $(($(device cqe_blocks) - blocks)) -ge "$(counted compressed_blocks cq)" ] ||
+	fail "$(counted compressed_blocks cq) blocks taken, $(device cqe_blocks) written"
+expect "entries that make no sense" "$(counted invalid_cqes cq)" 0
 
 # Three are well, the fourth fails, the rest is flushed.
-before=$(counted compressed_blocks)
+before=$(counted compressed_blocks cq)
 consumer_test bad_rkey bad_lkey silent_before_error
-[ "$(counted compressed_blocks)" -gt "$before" ] || fail "no block before the error"
+[ "$(counted compressed_blocks cq)" -gt "$before" ] || fail "no block before the error"
 rmmod mlx5_ulp

@@ -17,12 +17,7 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
-
-# inject WHAT
-inject() {
-	connectx-ctl "{\"cmd\":\"inject\",\"function\":\"pf0\",\"what\":$1}" | grep -q '"ok":true' ||
-		fail "the device knows no $1"
-}
+. /src/tests/vm/guest/lib/faults.sh
 
 # mortal COMMAND...: runs it under the traffic, and checks how that ended.
 mortal() {
@@ -53,9 +48,9 @@ load mlx5_ulp
 before=$(objects)
 
 # The port.
-mortal inject '{"kind":"port","up":false}'
+mortal inject pf0 '"kind":"port","up":false'
 dmesg -t | grep -q 'mortal: .*refused -32' || fail "the queue has not failed"
-inject '{"kind":"port","up":true}'
+inject pf0 '"kind":"port","up":true'
 network
 same_objects "$before"
 
@@ -76,7 +71,7 @@ echo "$pci" > /sys/bus/pci/drivers/mlx5_core/bind
 again mlx5_0 mlx5_1
 
 # The firmware. What is in flight ends before anybody drains or removes anything.
-mortal inject '{"kind":"fatal","syndrome":1}'
+mortal inject pf0 '"kind":"fatal","syndrome":1'
 dmesg -t | grep -q 'mortal: .*refused -\(32\|19\)' || fail "the queue has not failed"
 echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
 rmmod mlx5_ulp

@@ -11,6 +11,7 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
 
 # value LINE NAME: a number of a line of the view.
 value() {
@@ -23,7 +24,6 @@ stages='fill_to_doorbell doorbell_to_device device_to_poll poll_to_callback'
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
-params=/sys/class/infiniband/mlx5_0/params
 
 consumer_test from_completion
 for stage in $stages; do
@@ -49,9 +49,9 @@ whole=$(value 'opcode RDMA_WRITE' mean)
 # The device stamps an entry when the WQE was carried out and writes it 3 ms later.
 echo 1 > $debugfs/mlx5_0/reset
 expect "samples after a reset" "$(value fill_to_doorbell count)" 0
-connectx-ctl '{"cmd":"fault","function":"pf0","rule":{"fault":{"kind":"cqe-delay","ns":3000000,"bunch":64},"count":0}}' > /dev/null
+rule pf0 '"kind":"cqe-delay","ns":3000000,"bunch":64' '"count":0'
 consumer_test from_completion
-connectx-ctl '{"cmd":"clear-faults"}' > /dev/null
+no_more_faults
 cat $debugfs/mlx5_0/latency
 late=$(($(value doorbell_to_device p50) + $(value device_to_poll p50)))
 [ $late -ge 3000000 ] || fail "a delay of 3 ms shows as $late ns"

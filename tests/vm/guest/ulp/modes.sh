@@ -11,11 +11,7 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
-
-# counted NAME: what the completion side has counted.
-counted() {
-	sed -n "s/^$1 //p" $debugfs/mlx5_0/cq
-}
+. /src/tests/vm/guest/lib/device.sh
 
 # mode WORDS
 mode() {
@@ -30,12 +26,11 @@ says() {
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
-params=/sys/class/infiniband/mlx5_0/params
 
 # The published line.
 echo hybrid_thresh=50000 > /sys/class/infiniband/mlx5_0/params/cq_moderation
 expect "settings" "$(cat $params/cq_moderation)" "auto hybrid_thresh=50000 interrupt_thresh=200000"
-expect "settings in the view" "$(counted settings)" "auto hybrid_thresh=50000 interrupt_thresh=200000"
+expect "settings in the view" "$(counted settings cq)" "auto hybrid_thresh=50000 interrupt_thresh=200000"
 
 # The device is told what a mode wants of it, and queues that are there follow.
 consumer_load stay
@@ -52,25 +47,25 @@ rmmod mlx5_ulp_test
 for one in polling hybrid interrupt auto; do
 	mode $one
 	echo 1 > $debugfs/mlx5_0/reset
-	expect "completed after a reset" "$(counted completed)" 0
+	expect "completed after a reset" "$(counted completed cq)" 0
 	consumer_test full from_completion unsignaled posters
 	# 8 + 8, 1000, 1000 or 1001, 8000
-	completed=$(counted completed) interrupts=$(counted interrupts) polls=$(counted polls)
-	echo "$one: completed $completed interrupts $interrupts polls $polls arms $(counted arms)"
+	completed=$(counted completed cq) interrupts=$(counted interrupts cq) polls=$(counted polls cq)
+	echo "$one: completed $completed interrupts $interrupts polls $polls arms $(counted arms cq)"
 	[ "$completed" -ge 10016 ] && [ "$completed" -le 10018 ] || fail "$one: $completed completions"
-	[ "$(counted arms)" -ge 1 ] || fail "$one: never armed"
+	[ "$(counted arms cq)" -ge 1 ] || fail "$one: never armed"
 	case $one in
 	polling) [ "$polls" -gt "$((interrupts * 10))" ] || fail "polling: $polls polls, $interrupts interrupts" ;;
 	interrupt) [ "$interrupts" -gt 100 ] || fail "interrupt: $interrupts interrupts" ;;
 	esac
-	expect "$one: entries that make no sense" "$(counted invalid_cqes)" 0
+	expect "$one: entries that make no sense" "$(counted invalid_cqes cq)" 0
 done
 
 # By itself, step by step, with thresholds that any traffic crosses.
 mode auto hybrid_thresh=100 interrupt_thresh=200
 echo 1 > $debugfs/mlx5_0/reset
 consumer_test posters wrap
-[ "$(counted mode_switches)" -ge 2 ] || fail "$(counted mode_switches) switches"
+[ "$(counted mode_switches cq)" -ge 2 ] || fail "$(counted mode_switches cq) switches"
 
 # Switched all the time, under load.
 (consumer_test wrap queues posters) &

@@ -59,7 +59,6 @@ says() {
 
 drivers mlx5_0
 load mlx5_ulp
-params=/sys/class/infiniband/mlx5_0/params
 long=$(printf 'x%.0s' {1..4000})
 
 expect wqe_alignment "$(parameter wqe_alignment)" 64

@@ -16,7 +16,6 @@ set -eu
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
-params=/sys/class/infiniband/mlx5_0/params
 
 stop=/tmp/stop
 rm -f $stop
