@@ -131,6 +131,21 @@ void mlx5_ulp_query_limits(const struct mlx5_ulp_device *dev,
  */
 u32 mlx5_ulp_local_key(const struct mlx5_ulp_device *dev);
 
+/**
+ * mlx5_ulp_dma_device() - the device to map memory for
+ * @dev: the handle
+ *
+ * What the DMA API is to be called with for memory that requests name by
+ * mlx5_ulp_local_key(). All mappings must be undone before the removal notice
+ * returns, but those of requests in flight: these are undone in their
+ * completions.
+ *
+ * Context: Any context.
+ * Return: the device, valid until the removal notice returns or @dev is closed;
+ * %NULL once the device is gone.
+ */
+struct device *mlx5_ulp_dma_device(const struct mlx5_ulp_device *dev);
+
 /* -------------------------------------------------------------- region -- */
 
 /**

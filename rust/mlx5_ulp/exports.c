@@ -13,6 +13,7 @@ EXPORT_SYMBOL_GPL(mlx5_ulp_open_ibdev);
 EXPORT_SYMBOL_GPL(mlx5_ulp_close);
 EXPORT_SYMBOL_GPL(mlx5_ulp_query_limits);
 EXPORT_SYMBOL_GPL(mlx5_ulp_local_key);
+EXPORT_SYMBOL_GPL(mlx5_ulp_dma_device);
 EXPORT_SYMBOL_GPL(mlx5_ulp_region_create);
 EXPORT_SYMBOL_GPL(mlx5_ulp_region_destroy);
 EXPORT_SYMBOL_GPL(mlx5_ulp_region_key);

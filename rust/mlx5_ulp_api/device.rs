@@ -12,6 +12,7 @@ use super::{
 use core::ptr::NonNull;
 use kernel::{
     error::from_err_ptr,
+    ffi::c_void,
     prelude::*,
     sync::{
         rcu,
@@ -19,16 +20,31 @@ use kernel::{
     }, //
 };
 
+/// Who hears that a device is about to go.
+pub(crate) trait Removal: Send + Sync {
+    /// Still, everything works. When this returns, requests in flight end with `ECANCELED`, and later
+    /// calls answer `ENODEV`. Process context; may sleep, but must not wait for another task that drops
+    /// queues, regions or devices.
+    fn removal(&self);
+}
+
+/// What a device can do (`struct mlx5_ulp_limits`).
+pub(crate) type Limits = bindings::mlx5_ulp_limits;
+
 /// A hold on a device, closed when dropped. Queues and regions keep a reference.
 ///
 /// # Invariants
 ///
 /// The handle is open.
-pub(crate) struct Device(NonNull<bindings::mlx5_ulp_device>);
+pub(crate) struct Device {
+    handle: NonNull<bindings::mlx5_ulp_device>,
+    /// Outlives the handle, which has a pointer to what is in the box.
+    _removal: Option<KBox<Arc<dyn Removal>>>,
+}
 
-// SAFETY: All functions of the interface may be called from any task.
+// SAFETY: All functions of the interface may be called from any task; who is told is `Send`.
 unsafe impl Send for Device {}
-// SAFETY: The interface does its own locking.
+// SAFETY: The interface does its own locking; who is told is `Sync`.
 unsafe impl Sync for Device {}
 
 impl Device {
@@ -43,8 +59,50 @@ impl Device {
             bindings::mlx5_ulp_open(name.as_char_ptr(), core::ptr::null())
         })?;
         // INVARIANT: Just opened, and closed by `drop` only.
-        let device = Self(NonNull::new(handle).ok_or(ENODEV)?);
+        let device = Self {
+            handle: NonNull::new(handle).ok_or(ENODEV)?,
+            _removal: None,
+        };
         Ok(Arc::new(device, GFP_KERNEL)?)
+    }
+
+    /// `mlx5_ulp_open()`, with a removal notice to `removal`. May sleep.
+    ///
+    /// The device keeps `removal`, so what is told must not keep the device for ever.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if there is no such device.
+    pub(crate) fn open_with_notice(name: &CStr, removal: Arc<dyn Removal>) -> Result<Arc<Self>> {
+        let removal = KBox::new(removal, GFP_KERNEL)?;
+        let attr = bindings::mlx5_ulp_open_attr {
+            removal: Some(notice),
+            context: core::ptr::from_ref(&*removal).cast_mut().cast(),
+        };
+        // SAFETY: A string; `notice` is the function for what `context` points to, which is kept until
+        // the handle is closed.
+        let handle = from_err_ptr(unsafe { bindings::mlx5_ulp_open(name.as_char_ptr(), &attr) })?;
+        // INVARIANT: Just opened, and closed by `drop` only.
+        let device = Self {
+            handle: NonNull::new(handle).ok_or(ENODEV)?,
+            _removal: Some(removal),
+        };
+        Ok(Arc::new(device, GFP_KERNEL)?)
+    }
+
+    /// `mlx5_ulp_query_limits()`.
+    pub(crate) fn limits(&self) -> Limits {
+        // SAFETY: All zeroes is a valid value of this plain structure.
+        let mut limits: Limits = unsafe { core::mem::zeroed() };
+        // SAFETY: By the type invariant the handle is open; `limits` is a place for the answer.
+        unsafe { bindings::mlx5_ulp_query_limits(self.as_ptr(), &mut limits) };
+        limits
+    }
+
+    /// `mlx5_ulp_dma_device()`, `None` once the device is gone.
+    pub(crate) fn dma_device(&self) -> Option<NonNull<kernel::bindings::device>> {
+        // SAFETY: By the type invariant the handle is open.
+        NonNull::new(unsafe { bindings::mlx5_ulp_dma_device(self.as_ptr()) })
     }
 
     /// `mlx5_ulp_local_key()`.
@@ -70,8 +128,19 @@ impl Device {
     }
 
     pub(super) fn as_ptr(&self) -> *mut bindings::mlx5_ulp_device {
-        self.0.as_ptr()
+        self.handle.as_ptr()
     }
+}
+
+/// Called by the module.
+///
+/// # Safety
+///
+/// `context` must point to a `Arc<dyn Removal>` that outlives the call.
+unsafe extern "C" fn notice(context: *mut c_void) {
+    // SAFETY: The caller guarantees it.
+    let removal = unsafe { &*context.cast::<Arc<dyn Removal>>() };
+    removal.removal();
 }
 
 impl Drop for Device {

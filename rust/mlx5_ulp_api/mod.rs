@@ -14,7 +14,11 @@ mod queue;
 mod region;
 mod request;
 
-pub(crate) use device::Device;
+pub(crate) use device::{
+    Device,
+    Limits,
+    Removal, //
+};
 pub(crate) use queue::{
     Address,
     Queue,

@@ -31,11 +31,13 @@ use kernel::{
 #[derive(Clone, Copy)]
 pub(crate) struct Address(bindings::mlx5_ulp_address);
 
-/// How to make a queue (`struct mlx5_ulp_queue_attr`) for requests of one range each.
+/// How to make a queue (`struct mlx5_ulp_queue_attr`).
 #[derive(Clone, Copy)]
 pub(crate) struct QueueAttr {
     /// Requests that may be in flight.
     pub(crate) depth: u32,
+    /// Most data ranges of one request.
+    pub(crate) max_sge: u32,
     /// Completion vector.
     pub(crate) vector: u32,
     /// What the peer may do through it.
@@ -89,7 +91,7 @@ impl Queue {
         };
         let attr = bindings::mlx5_ulp_queue_attr {
             depth: attr.depth,
-            max_sge: 1,
+            max_sge: attr.max_sge,
             max_inline: 0,
             vector: attr.vector,
             access: attr.access.bits(),

@@ -28,6 +28,15 @@ impl Access {
     pub(crate) const REMOTE_WRITE: Self =
         Self(bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_WRITE);
 
+    /// RDMA READ by the peer.
+    pub(crate) const REMOTE_READ: Self =
+        Self(bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_READ);
+
+    /// Both.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     pub(super) fn bits(self) -> c_uint {
         self.0
     }

@@ -176,6 +176,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
 
     let attr = QueueAttr {
         depth: options.depth,
+        max_sge: 1,
         vector: 0,
         access: Access::REMOTE_WRITE,
         name: None,

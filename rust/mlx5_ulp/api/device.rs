@@ -25,12 +25,16 @@ use crate::{
 use core::{
     ptr::NonNull,
     sync::atomic::{
+        AtomicPtr,
         AtomicU32,
         Ordering::Relaxed, //
     },
 };
 use kernel::{
-    bindings::task_struct,
+    bindings::{
+        device,
+        task_struct, //
+    },
     error::code::*,
     ffi::{
         c_char,
@@ -74,6 +78,8 @@ pub(super) struct Handle {
     #[pin]
     hardware: Mutex<Option<Hardware>>,
     local_key: AtomicU32,
+    /// Null once it is shut down.
+    dma_device: AtomicPtr<device>,
     limits: bindings::mlx5_ulp_limits,
     #[pin]
     notice: Mutex<Notice>,
@@ -111,6 +117,7 @@ impl Handle {
         let handle = Arc::pin_init(
             pin_init!(Self {
                 local_key: AtomicU32::new(key.key()),
+                dma_device: AtomicPtr::new(hold.dma_device()),
                 hardware <- new_mutex!(
                     Some(Hardware { _local_key: key, pd }),
                     "mlx5_ulp_handle"
@@ -202,6 +209,7 @@ impl Member for Handle {
 
     fn shutdown(&self) {
         self.local_key.store(0, Relaxed);
+        self.dma_device.store(core::ptr::null_mut(), Relaxed);
         let hardware = self.hardware.lock().take();
         drop(hardware);
     }
@@ -213,6 +221,7 @@ declared!(
     mlx5_ulp_close,
     mlx5_ulp_query_limits,
     mlx5_ulp_local_key,
+    mlx5_ulp_dma_device,
 );
 
 /// Makes a handle for a consumer.
@@ -313,4 +322,15 @@ unsafe extern "C" fn mlx5_ulp_query_limits(
 unsafe extern "C" fn mlx5_ulp_local_key(dev: *const bindings::mlx5_ulp_device) -> u32 {
     // SAFETY: Guaranteed by the caller.
     unsafe { handle(dev) }.local_key.load(Relaxed)
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `dev` must be an open handle.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_dma_device(dev: *const bindings::mlx5_ulp_device) -> *mut device {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { handle(dev) }.dma_device.load(Relaxed)
 }
