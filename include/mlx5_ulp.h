@@ -96,6 +96,9 @@ void mlx5_ulp_close(struct mlx5_ulp_device *dev);
  * @max_depth: most requests in flight on one queue, for requests of one basic
  *	block
  * @max_sge: most data ranges of one request
+ * @max_read_sge: most data ranges of one READ
+ * @max_reads: most READs and atomics that a queue has under way at its peer, or
+ *	the peer here; more wait their turn in the queue
  * @max_inline: most bytes of payload in a request itself
  * @max_message: most bytes of one request
  * @vectors: number of completion vectors
@@ -103,6 +106,8 @@ void mlx5_ulp_close(struct mlx5_ulp_device *dev);
 struct mlx5_ulp_limits {
 	u32 max_depth;
 	u32 max_sge;
+	u32 max_read_sge;
+	u32 max_reads;
 	u32 max_inline;
 	u32 max_message;
 	u32 vectors;
@@ -154,12 +159,18 @@ struct device *mlx5_ulp_dma_device(const struct mlx5_ulp_device *dev);
  * @MLX5_ULP_ACCESS_REMOTE_WRITE: a peer may write it
  * @MLX5_ULP_ACCESS_REMOTE_READ: a peer may read it
  * @MLX5_ULP_ACCESS_REMOTE_ATOMIC: a peer may use atomic operations on it
+ * @MLX5_ULP_ACCESS_LOCAL_WRITE: requests of our own may write it: the
+ *	destination of a READ, of the old value of an atomic, of a receive.
+ *	Comes with %MLX5_ULP_ACCESS_REMOTE_WRITE and
+ *	%MLX5_ULP_ACCESS_REMOTE_ATOMIC, without which a device refuses these. It
+ *	says nothing about a queue
  */
 enum mlx5_ulp_access {
 	MLX5_ULP_ACCESS_LOCAL		= 0,
 	MLX5_ULP_ACCESS_REMOTE_WRITE	= 1 << 0,
 	MLX5_ULP_ACCESS_REMOTE_READ	= 1 << 1,
 	MLX5_ULP_ACCESS_REMOTE_ATOMIC	= 1 << 2,
+	MLX5_ULP_ACCESS_LOCAL_WRITE	= 1 << 3,
 };
 
 /**
@@ -297,6 +308,10 @@ struct mlx5_ulp_address {
  * @rnr_retry: how often when the peer has no receive, 1 to 7 (7 means for
  *	ever); 7 if left 0
  * @traffic_class: of the IP header
+ * @max_reads: READs and atomics that the queue has under way at the peer, no
+ *	more than the peer takes; as many as both devices usually can (16) if
+ *	left 0
+ * @max_peer_reads: how many of the peer are taken here; likewise
  */
 struct mlx5_ulp_connect_attr {
 	s32 gid_index;
@@ -304,6 +319,8 @@ struct mlx5_ulp_connect_attr {
 	u8 retry_count;
 	u8 rnr_retry;
 	u8 traffic_class;
+	u8 max_reads;
+	u8 max_peer_reads;
 };
 
 /* The first RoCE v2 GID of the port. */
@@ -507,6 +524,9 @@ struct mlx5_ulp_sge {
  * @MLX5_ULP_FENCE: start only after earlier READs and atomics have completed
  * @MLX5_ULP_LAST: nothing follows for now; ring the doorbell
  * @MLX5_ULP_MORE: more follows at once; the doorbell may wait
+ * @MLX5_ULP_SOLICITED: the receive at the peer raises an event there even if the
+ *	peer asked for such events only. Of mlx5_ulp_post() only; only what
+ *	consumes a receive has to do with it
  */
 enum mlx5_ulp_post_flags {
 	MLX5_ULP_UNSIGNALED	= 1 << 0,
@@ -514,6 +534,7 @@ enum mlx5_ulp_post_flags {
 	MLX5_ULP_FENCE		= 1 << 2,
 	MLX5_ULP_LAST		= 1 << 3,
 	MLX5_ULP_MORE		= 1 << 4,
+	MLX5_ULP_SOLICITED	= 1 << 5,
 };
 
 /**
@@ -597,6 +618,89 @@ mlx5_ulp_queue_exclusive(struct mlx5_ulp_queue *queue)
 int mlx5_ulp_exclusive_post_writes(struct mlx5_ulp_exclusive *queue,
 				   const struct mlx5_ulp_write *writes,
 				   unsigned int count);
+
+/**
+ * enum mlx5_ulp_opcode - what a request does
+ * @MLX5_ULP_OP_WRITE: RDMA WRITE: local ranges to the peer's memory
+ * @MLX5_ULP_OP_READ: RDMA READ: the peer's memory to local ranges, one behind
+ *	the other. Their keys must allow local writing
+ * @MLX5_ULP_OP_COMPARE_SWAP: if the 8 bytes at the peer, a number in the order
+ *	of the peer's CPU, are @compare, they become @operand. What they were
+ *	is written to the one local range, of 8 bytes
+ * @MLX5_ULP_OP_FETCH_ADD: @operand is added to the 8 bytes at the peer. What
+ *	they were is written to the one local range, of 8 bytes
+ *
+ * Requests of a queue start in the order in which they were posted, and complete
+ * in that order. But a request may be carried out while a READ or an atomic
+ * before it still waits for its answer: who needs that answer first says
+ * %MLX5_ULP_FENCE. Atomics are so with respect to other atomics of the same
+ * device only, not to the CPU.
+ */
+enum mlx5_ulp_opcode {
+	MLX5_ULP_OP_WRITE,
+	MLX5_ULP_OP_READ,
+	MLX5_ULP_OP_COMPARE_SWAP,
+	MLX5_ULP_OP_FETCH_ADD,
+};
+
+/**
+ * struct mlx5_ulp_work - one request of any kind
+ * @request: told when it has ended; %NULL to hear nothing
+ * @sge: local ranges
+ * @num_sge: how many; at most @max_read_sge of &struct mlx5_ulp_limits for a
+ *	READ, 1 for an atomic
+ * @flags: of &enum mlx5_ulp_post_flags; %MLX5_ULP_INLINE only where local ranges
+ *	are read
+ * @remote_addr: first address at the peer; of 8 aligned bytes for an atomic
+ * @rkey: the peer's key
+ * @opcode: of &enum mlx5_ulp_opcode
+ * @operand: the new value, or what is added
+ * @compare: the value that is expected
+ *
+ * What the opcode does not need is ignored.
+ */
+struct mlx5_ulp_work {
+	struct mlx5_ulp_request *request;
+	const struct mlx5_ulp_sge *sge;
+	u32 num_sge;
+	u32 flags;
+	u64 remote_addr;
+	u32 rkey;
+	u32 opcode;
+	u64 operand;
+	u64 compare;
+};
+
+/**
+ * mlx5_ulp_post() - post a chain of requests of any kind, all or none
+ * @queue: the queue, connected
+ * @works: the chain; may be reused when the call returns
+ * @count: its length
+ *
+ * As mlx5_ulp_post_writes(), for whatever is not a plain WRITE. For those,
+ * mlx5_ulp_post_write() is shorter. Requests of this call are not merged.
+ *
+ * Context: Any context.
+ * Return: as mlx5_ulp_post_write(), for the chain as a whole; %-EINVAL also for
+ * an opcode that does not exist, an atomic whose range or address is not of 8
+ * bytes, and %MLX5_ULP_INLINE where it cannot be.
+ */
+int mlx5_ulp_post(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_work *works,
+		  unsigned int count);
+
+/**
+ * mlx5_ulp_exclusive_post() - post a chain of any kind without a lock
+ * @queue: the queue, connected
+ * @works: the chain
+ * @count: its length
+ *
+ * As mlx5_ulp_post(), under the conditions of mlx5_ulp_exclusive_post_writes().
+ *
+ * Context: Any context.
+ * Return: as mlx5_ulp_post().
+ */
+int mlx5_ulp_exclusive_post(struct mlx5_ulp_exclusive *queue,
+			    const struct mlx5_ulp_work *works, unsigned int count);
 
 /**
  * mlx5_ulp_flush() - show the device everything that was posted

@@ -31,6 +31,8 @@ EXPORT_SYMBOL_GPL(mlx5_ulp_queue_unpin);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post_write);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_exclusive_post_writes);
+EXPORT_SYMBOL_GPL(mlx5_ulp_post);
+EXPORT_SYMBOL_GPL(mlx5_ulp_exclusive_post);
 EXPORT_SYMBOL_GPL(mlx5_ulp_flush);
 EXPORT_SYMBOL_GPL(mlx5_ulp_poll);
 

@@ -13,6 +13,7 @@ mod device;
 mod queue;
 mod region;
 mod request;
+mod work;
 
 pub(crate) use device::{
     Device,
@@ -37,6 +38,12 @@ pub(crate) use request::{
     Flags,
     Request,
     Write, //
+};
+
+pub(crate) use work::{
+    Operation,
+    Range,
+    Work, //
 };
 
 use crate::ulp_bindings as bindings;

@@ -8,6 +8,7 @@ use super::{
     Device,
     Done,
     Request,
+    Work,
     Write, //
 };
 use core::{
@@ -44,6 +45,19 @@ pub(crate) struct QueueAttr {
     pub(crate) access: Access,
     /// Function and local number by which [`Device::with_queue`] finds it.
     pub(crate) name: Option<(u8, u32)>,
+}
+
+impl QueueAttr {
+    /// For `depth` requests of one range each, nothing for the peer to do, no name.
+    pub(crate) const fn new(depth: u32) -> Self {
+        Self {
+            depth,
+            max_sge: 1,
+            vector: 0,
+            access: Access::LOCAL,
+            name: None,
+        }
+    }
 }
 
 /// The name of a queue (`mlx5_ulp_qid()`), `None` for numbers out of range.
@@ -140,6 +154,8 @@ impl Queue {
             retry_count: 0,
             rnr_retry: 0,
             traffic_class: 0,
+            max_reads: 0,
+            max_peer_reads: 0,
         };
         // SAFETY: By the type invariant the queue exists; the rest is valid.
         to_result(unsafe { bindings::mlx5_ulp_queue_connect(self.handle.as_ptr(), &peer.0, &attr) })
@@ -171,6 +187,15 @@ impl Queue {
         writes: &[Write],
     ) -> Result {
         self.borrow().post_writes(request, writes)
+    }
+
+    /// See [`QueueRef::post`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub(crate) fn post<T: Done>(&self, works: &[Work<'_, T>]) -> Result {
+        self.borrow().post(works)
     }
 
     /// See [`QueueRef::flush`].
@@ -300,6 +325,36 @@ impl QueueRef<'_> {
             for write in raw.iter().take(writes.len()) {
                 // SAFETY: Nothing was posted, so no completion gives the reference back.
                 drop(unsafe { Request::<T>::from_raw(write.request) });
+            }
+        }
+        result
+    }
+
+    /// `mlx5_ulp_post()`. Any context. The request of each of them is told when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if they do not all fit into the queue now, `EMSGSIZE` for more than [`CHAIN`] or more ranges
+    /// than the queue was made for, `EINVAL`, `ENOTCONN`, `EPIPE`, `ENODEV`. Nothing was posted then.
+    pub(crate) fn post<T: Done>(&self, works: &[Work<'_, T>]) -> Result {
+        if works.len() > CHAIN {
+            return Err(EMSGSIZE);
+        }
+        let raw: [_; CHAIN] = core::array::from_fn(|i| match works.get(i) {
+            Some(work) => work.into_raw(),
+            // SAFETY: All zeroes is a valid value of this plain structure.
+            None => unsafe { core::mem::zeroed() },
+        });
+        let count = works.len() as u32;
+        // SAFETY: By the type invariant the queue exists. The ranges are borrowed by `works`. Each request
+        // keeps itself alive until it has been told. `Flags` has no way to say that addresses are to be
+        // read by the CPU.
+        let status = unsafe { bindings::mlx5_ulp_post(self.handle.as_ptr(), raw.as_ptr(), count) };
+        let result = to_result(status);
+        if result.is_err() {
+            for work in raw.iter().take(works.len()) {
+                // SAFETY: Nothing was posted, so no completion gives the reference back.
+                drop(unsafe { Request::<T>::from_raw(work.request) });
             }
         }
         result

@@ -27,10 +27,15 @@ impl Access {
     /// RDMA WRITE by the peer.
     pub(crate) const REMOTE_WRITE: Self =
         Self(bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_WRITE);
-
     /// RDMA READ by the peer.
     pub(crate) const REMOTE_READ: Self =
         Self(bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_READ);
+    /// Atomics by the peer.
+    pub(crate) const REMOTE_ATOMIC: Self =
+        Self(bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_ATOMIC);
+    /// Writing by requests of our own: destination of a READ, of an atomic's old value, of a receive.
+    pub(crate) const LOCAL_WRITE: Self =
+        Self(bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_LOCAL_WRITE);
 
     /// Both.
     pub(crate) const fn and(self, other: Self) -> Self {

@@ -106,6 +106,8 @@ impl Flags {
     pub(crate) const UNSIGNALED: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_UNSIGNALED);
     /// Nothing follows for now.
     pub(crate) const LAST: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_LAST);
+    /// Not before earlier READs and atomics have completed.
+    pub(crate) const FENCE: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_FENCE);
     /// More follows at once.
     pub(crate) const MORE: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_MORE);
 

@@ -175,11 +175,8 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     let destination = Region::new(&dst, memory, Access::REMOTE_WRITE)?;
 
     let attr = QueueAttr {
-        depth: options.depth,
-        max_sge: 1,
-        vector: 0,
         access: Access::REMOTE_WRITE,
-        name: None,
+        ..QueueAttr::new(options.depth)
     };
     let sender = Queue::new(&src, attr)?;
     let receiver = Queue::new(&dst, QueueAttr { depth: 1, ..attr })?;

@@ -10,6 +10,12 @@
 
 #include "test.h"
 
+/* What may be done at the destination. */
+enum {
+	PEER_ACCESS = MLX5_ULP_ACCESS_REMOTE_WRITE | MLX5_ULP_ACCESS_REMOTE_READ |
+		      MLX5_ULP_ACCESS_REMOTE_ATOMIC
+};
+
 /*
  * Opens both devices, registers @bytes of random memory at the source and of
  * zeroes at the destination, and makes the queues; @attr is for the sender.
@@ -18,7 +24,7 @@ int pair_open(struct pair *pair, size_t bytes, const struct mlx5_ulp_queue_attr 
 {
 	struct mlx5_ulp_queue_attr receiver = {
 		.depth = 1,
-		.access = MLX5_ULP_ACCESS_REMOTE_WRITE,
+		.access = PEER_ACCESS,
 	};
 	int err = -ENOMEM;
 
@@ -37,9 +43,8 @@ int pair_open(struct pair *pair, size_t bytes, const struct mlx5_ulp_queue_attr 
 		goto fail;
 
 	pair->from = mlx5_ulp_region_create(pair->src, pair->from_memory, bytes,
-					    MLX5_ULP_ACCESS_LOCAL);
-	pair->to = mlx5_ulp_region_create(pair->dst, pair->to_memory, bytes,
-					  MLX5_ULP_ACCESS_REMOTE_WRITE);
+					    MLX5_ULP_ACCESS_LOCAL_WRITE);
+	pair->to = mlx5_ulp_region_create(pair->dst, pair->to_memory, bytes, PEER_ACCESS);
 	pair->sender = mlx5_ulp_queue_create(pair->src, attr);
 	pair->receiver = mlx5_ulp_queue_create(pair->dst, &receiver);
 	err = PTR_ERR_OR_ZERO(pair->from) ?: PTR_ERR_OR_ZERO(pair->to) ?:

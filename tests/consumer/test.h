@@ -93,6 +93,12 @@ int test_silent_before_error(void);
 int test_silent_before_bad_peer(void);
 int test_refusals(void);
 
+/* works.c */
+int test_read(void);
+int test_read_refusals(void);
+int test_read_protected(void);
+int test_atomics(void);
+
 /* lifetime.c */
 int test_destroy_in_flight(void);
 int test_close_order(void);

@@ -110,6 +110,8 @@ impl Handle {
             // A completion queue has twice as many entries.
             max_depth: 1 << log_blocks.min(hold.caps().log_max_cq_sz.saturating_sub(1)),
             max_sge: Shape::MAX_SGE,
+            max_read_sge: Shape::MAX_READ_SGE,
+            max_reads: hold.caps().max_reads().into(),
             max_inline: Shape::MAX_INLINE,
             max_message: 1 << hold.caps().log_max_msg.min(31),
             vectors: cq::vectors(&hold).into(),

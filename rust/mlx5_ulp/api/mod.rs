@@ -19,7 +19,10 @@ mod post;
 mod queue;
 mod region;
 
-use crate::hw::qp::RemoteAccess;
+use crate::hw::access::{
+    Access,
+    RemoteAccess, //
+};
 use kernel::{
     error::code::*,
     prelude::*, //
@@ -45,18 +48,23 @@ use declared;
 /// # Errors
 ///
 /// `EINVAL` for bits that mean nothing.
-fn access(bits: u32) -> Result<RemoteAccess> {
+fn access(bits: u32) -> Result<Access> {
     const WRITE: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_WRITE;
     const READ: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_READ;
     const ATOMIC: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_ATOMIC;
-    if bits & !(WRITE | READ | ATOMIC) != 0 {
+    const LOCAL_WRITE: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_LOCAL_WRITE;
+    if bits & !(WRITE | READ | ATOMIC | LOCAL_WRITE) != 0 {
         return Err(EINVAL);
     }
-    Ok(RemoteAccess {
-        read: bits & READ != 0,
-        write: bits & WRITE != 0,
-        atomic: bits & ATOMIC != 0,
-    })
+    let access = Access {
+        local_write: bits & LOCAL_WRITE != 0,
+        remote: RemoteAccess {
+            read: bits & READ != 0,
+            write: bits & WRITE != 0,
+            atomic: bits & ATOMIC != 0,
+        },
+    };
+    Ok(access.complete())
 }
 
 /// What a function that returns a handle returns: the pointer, or an `ERR_PTR()`.

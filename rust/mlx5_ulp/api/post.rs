@@ -18,6 +18,8 @@ declared!(
     mlx5_ulp_post_write,
     mlx5_ulp_post_writes,
     mlx5_ulp_exclusive_post_writes,
+    mlx5_ulp_post,
+    mlx5_ulp_exclusive_post,
     mlx5_ulp_flush,
     mlx5_ulp_poll,
 );
@@ -88,6 +90,60 @@ unsafe extern "C" fn mlx5_ulp_exclusive_post_writes(
             [write] => queue.send().post_write(Handle::Exclusive, write),
             _ => queue.send().post_writes(Handle::Exclusive, writes),
         }
+    })
+}
+
+/// Borrows a chain.
+///
+/// # Safety
+///
+/// `works` must point to `count` requests during `'a`, or `count` be 0.
+unsafe fn chain<'a>(
+    works: *const bindings::mlx5_ulp_work,
+    count: c_uint,
+) -> &'a [bindings::mlx5_ulp_work] {
+    if count == 0 {
+        return &[];
+    }
+    // SAFETY: Guaranteed by the caller.
+    unsafe { core::slice::from_raw_parts(works, count as usize) }
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// As [`mlx5_ulp_post_writes`], for each of the `count` requests at `works`.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_post(
+    queue: *mut bindings::mlx5_ulp_queue,
+    works: *const bindings::mlx5_ulp_work,
+    count: c_uint,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe {
+        self::queue(queue)
+            .send()
+            .post_works(Handle::Shared, chain(works, count))
+    })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// As [`mlx5_ulp_post`], and nobody else posts to the queue or drains it meanwhile.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_exclusive_post(
+    queue: *mut bindings::mlx5_ulp_exclusive,
+    works: *const bindings::mlx5_ulp_work,
+    count: c_uint,
+) -> c_int {
+    // SAFETY: An exclusive handle is the pointer of the queue. The rest is guaranteed by the caller.
+    int_result(unsafe {
+        self::queue(queue.cast())
+            .send()
+            .post_works(Handle::Exclusive, chain(works, count))
     })
 }
 

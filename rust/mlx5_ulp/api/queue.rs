@@ -90,7 +90,7 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
                 max_inline: attr.max_inline,
             },
             vector: attr.vector,
-            access: access(attr.access)?,
+            access: access(attr.access)?.remote,
             name: (attr.flags & NAMED != 0).then_some(Name::from_raw(attr.qid)),
             polled: attr.flags & POLLED != 0,
             context: attr.context,
@@ -145,6 +145,8 @@ unsafe extern "C" fn mlx5_ulp_queue_connect(
         retry_count: 0,
         rnr_retry: 0,
         traffic_class: 0,
+        max_reads: 0,
+        max_peer_reads: 0,
     };
     // SAFETY: Guaranteed by the caller.
     let (queue, peer, attr) =
@@ -161,6 +163,8 @@ unsafe extern "C" fn mlx5_ulp_queue_connect(
             retry_count: attr.retry_count,
             rnr_retry: attr.rnr_retry,
             traffic_class: attr.traffic_class,
+            max_reads: attr.max_reads,
+            max_peer_reads: attr.max_peer_reads,
         })
     })())
 }

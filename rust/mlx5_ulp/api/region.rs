@@ -62,10 +62,13 @@ impl Region {
         let handle = unsafe { handle(dev) };
         let pd = handle.pd()?;
         let hold = pd.hold().clone();
-        // Both ways: a region may be the target of a READ, too.
+        let direction = if access.writes() {
+            Direction::Bidirectional
+        } else {
+            Direction::ToDevice
+        };
         // SAFETY: Guaranteed by the caller.
-        let mapping =
-            unsafe { KernelMapping::new(hold, memory.cast(), len, Direction::Bidirectional)? };
+        let mapping = unsafe { KernelMapping::new(hold, memory.cast(), len, direction)? };
         let key = MemoryKey::remote(pd, mapping, memory as u64, access)?;
         let device = handle.device().clone();
         let region = Arc::pin_init(

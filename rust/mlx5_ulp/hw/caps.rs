@@ -18,6 +18,12 @@ pub(crate) struct Caps {
     pub(crate) log_max_qp_sz: u8,
     /// Log2 of the most entries of a completion queue.
     pub(crate) log_max_cq_sz: u8,
+    /// Log2 of the READs and atomics of a queue pair under way at its peer.
+    log_max_ra_req_qp: u8,
+    /// Log2 of the READs and atomics of a peer under way at a queue pair.
+    log_max_ra_res_qp: u8,
+    /// Whether there are compare-and-swap and fetch-and-add of 8 bytes.
+    pub(crate) atomic: bool,
     /// Log2 of the bytes of one doorbell register, both halves together.
     pub(crate) log_bf_reg_size: u8,
     /// CQEs of version 1 carry a user index; kernel queues then ask for version 0 by 0xffffff.
@@ -45,6 +51,9 @@ impl Caps {
             log_max_msg: general.get(field!(cmd_hca_cap, log_max_msg)),
             log_max_qp_sz: general.get(field!(cmd_hca_cap, log_max_qp_sz)),
             log_max_cq_sz: general.get(field!(cmd_hca_cap, log_max_cq_sz)),
+            log_max_ra_req_qp: general.get(field!(cmd_hca_cap, log_max_ra_req_qp)),
+            log_max_ra_res_qp: general.get(field!(cmd_hca_cap, log_max_ra_res_qp)),
+            atomic: general.get(field!(cmd_hca_cap, atomic)) != 0,
             log_bf_reg_size: general.get(field!(cmd_hca_cap, log_bf_reg_size)),
             cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
             device_frequency_khz: general.word(field!(cmd_hca_cap, device_frequency_khz)),
@@ -52,6 +61,13 @@ impl Caps {
             ethernet: general.get(field!(cmd_hca_cap, port_type))
                 == bindings::MLX5_CAP_PORT_TYPE_ETH as u8,
         }
+    }
+}
+
+impl Caps {
+    /// READs and atomics of a queue pair that can be under way, in either direction: at most 128.
+    pub(crate) fn max_reads(&self) -> u8 {
+        1 << self.log_max_ra_req_qp.min(self.log_max_ra_res_qp).min(7)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::{
     cq::cqe,
+    queue::shape::Shape,
     wqe::{
         self,
         atomic,
@@ -37,6 +38,9 @@ macro_rules! bytes {
 // The unit of a send queue.
 const _: () = assert!(wqe::BB == bindings::MLX5_SEND_WQE_BB as usize);
 const _: () = assert!(wqe::DS == bindings::MLX5_SEND_WQE_DS as usize);
+
+// What a READ's WQE is limited to.
+const _: () = assert!(Shape::MAX_READ_SGE == bindings::MLX5_MAX_SGE_RD as u32);
 
 // Control segment.
 const _: () = {

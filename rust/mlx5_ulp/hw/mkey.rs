@@ -13,13 +13,13 @@
 //! | [`MemoryKey::all_memory_remote`] | all, by DMA address | as given |
 
 use super::{
+    access::Access,
     cmd::{
         field,
         Mailbox, //
     },
     mapping::KernelMapping,
-    pd::ProtectionDomain,
-    qp::RemoteAccess, //
+    pd::ProtectionDomain, //
 };
 use core::sync::atomic::{
     AtomicU8,
@@ -59,7 +59,13 @@ impl MemoryKey {
     ///
     /// Those of [`cmd::exec`](super::cmd::exec).
     pub(crate) fn local(pd: Arc<ProtectionDomain>) -> Result<Self> {
-        Self::all_memory(pd, RemoteAccess::default())
+        Self::all_memory(
+            pd,
+            Access {
+                local_write: true,
+                ..Access::default()
+            },
+        )
     }
 
     /// A key with which a peer that learns it, and is connected to a queue pair of this domain,
@@ -72,7 +78,7 @@ impl MemoryKey {
     #[allow(dead_code)] // No consumer has asked yet.
     pub(crate) fn all_memory_remote(
         pd: Arc<ProtectionDomain>,
-        access: RemoteAccess,
+        access: Access,
     ) -> Result<Self> {
         pr_warn!("a key to all memory was made for remote access\n");
         Self::all_memory(pd, access)
@@ -80,8 +86,8 @@ impl MemoryKey {
 
     /// A key for the range of `mapping`, whose first byte a peer addresses as `address`. Sleeps.
     ///
-    /// `address` must have the offset of the range in its first page in its low bits. Local reads
-    /// and writes of the range are allowed, too.
+    /// `address` must have the offset of the range in its first page in its low bits. Local reads of the
+    /// range are allowed, too.
     ///
     /// # Errors
     ///
@@ -91,7 +97,7 @@ impl MemoryKey {
         pd: Arc<ProtectionDomain>,
         mapping: Arc<KernelMapping>,
         address: u64,
-        access: RemoteAccess,
+        access: Access,
     ) -> Result<Self> {
         const PAGE_BYTES: u64 = kernel::page::PAGE_SIZE as u64;
         let len = mapping.len() as u64;
@@ -141,7 +147,7 @@ impl MemoryKey {
         self.key
     }
 
-    fn all_memory(pd: Arc<ProtectionDomain>, access: RemoteAccess) -> Result<Self> {
+    fn all_memory(pd: Arc<ProtectionDomain>, access: Access) -> Result<Self> {
         let mut inbox = Self::inbox(&pd, access, 0)?;
         inbox
             .set(
@@ -153,22 +159,29 @@ impl MemoryKey {
     }
 
     /// What is the same for all kinds.
-    fn inbox(pd: &ProtectionDomain, access: RemoteAccess, list: usize) -> Result<Mailbox<In>> {
+    fn inbox(pd: &ProtectionDomain, access: Access, list: usize) -> Result<Mailbox<In>> {
         let mut inbox = Mailbox::with_list(list)?;
+        let Access {
+            local_write,
+            remote,
+        } = access.complete();
         inbox
             .set(field!(create_mkey_in, memory_key_mkey_entry.lr), 1u32)
-            .set(field!(create_mkey_in, memory_key_mkey_entry.lw), 1u32)
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.lw),
+                local_write,
+            )
             .set(
                 field!(create_mkey_in, memory_key_mkey_entry.rr),
-                access.read,
+                remote.read,
             )
             .set(
                 field!(create_mkey_in, memory_key_mkey_entry.rw),
-                access.write,
+                remote.write,
             )
             .set(
                 field!(create_mkey_in, memory_key_mkey_entry.a),
-                access.atomic,
+                remote.atomic,
             )
             .set(
                 field!(create_mkey_in, memory_key_mkey_entry.pd),

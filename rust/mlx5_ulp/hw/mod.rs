@@ -17,6 +17,7 @@
 //! (`mlx5_internal_err_ret_value()` in `drivers/net/ethernet/mellanox/mlx5/core/cmd.c`), and
 //! memory is freed, as all mlx5 drivers do: DMA has been disabled with the function by then.
 
+pub(crate) mod access;
 pub(crate) mod barrier;
 pub(crate) mod buffer;
 pub(crate) mod caps;

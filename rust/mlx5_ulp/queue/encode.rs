@@ -138,13 +138,50 @@ pub(super) fn data(range: &bindings::mlx5_ulp_sge) -> Data {
     }
 }
 
-/// The remote address of a WRITE.
-#[inline(always)]
-pub(super) fn remote(write: &bindings::mlx5_ulp_write) -> RemoteAddr {
-    RemoteAddr {
-        addr: write.remote_addr,
-        rkey: write.rkey,
+/// The fence that the flags of a request ask for.
+pub(super) fn fence(request_flags: u32) -> Fence {
+    if request_flags & flags::FENCE != 0 {
+        Fence::Fence
+    } else {
+        Fence::None
     }
+}
+
+/// The remote address of a request.
+#[inline(always)]
+pub(super) fn remote(addr: u64, rkey: u32) -> RemoteAddr {
+    RemoteAddr { addr, rkey }
+}
+
+/// The local ranges of a request.
+///
+/// # Safety
+///
+/// `sge` must point to `count` ranges during `'a`, or `count` be 0.
+pub(super) unsafe fn ranges<'a>(
+    sge: *const bindings::mlx5_ulp_sge,
+    count: u32,
+) -> &'a [bindings::mlx5_ulp_sge] {
+    if count == 0 {
+        return &[];
+    }
+    // SAFETY: Guaranteed by the caller.
+    unsafe { core::slice::from_raw_parts(sge, count as usize) }
+}
+
+/// What a request says of its WQE beside its segments.
+#[derive(Clone, Copy)]
+pub(super) struct Control {
+    /// What to do.
+    pub(super) opcode: Opcode,
+    /// Immediate data, or a key.
+    pub(super) imm: u32,
+    /// Length in segment units.
+    pub(super) ds: u8,
+    /// Bytes of payload.
+    pub(super) bytes: u32,
+    /// What must have finished before.
+    pub(super) fence: Fence,
 }
 
 impl SendQueue {
@@ -166,35 +203,57 @@ impl SendQueue {
         if write.flags & !flags::ALL != 0 {
             return Err(EINVAL);
         }
-        let inline = write.flags & flags::INLINE != 0;
-        let (ds, bytes) = if inline {
-            // SAFETY: The caller guarantees that the ranges are there and readable.
-            unsafe { self.encode_inline(poster, at.block, write)? }
+        // SAFETY: The caller guarantees the ranges.
+        let ranges = unsafe { ranges(write.sge, write.num_sge) };
+        let (ds, bytes) = if write.flags & flags::INLINE != 0 {
+            // SAFETY: The caller guarantees that they are readable.
+            unsafe { self.encode_inline(poster, at.block, Shape::HEAD_DS, ranges)? }
         } else {
-            // SAFETY: The caller guarantees that the ranges are there.
-            unsafe { self.encode_ranges(poster, at.block, write)? }
+            self.encode_ranges(poster, at.block, Shape::HEAD_DS, ranges)?
         };
-        let fence = if write.flags & flags::FENCE != 0 {
-            Fence::Fence
-        } else {
-            Fence::None
+        let control = Control {
+            opcode: Opcode::RDMA_WRITE,
+            imm: 0,
+            ds,
+            bytes,
+            fence: fence(write.flags),
         };
-        let flags = Flags::new(fence, at.signal(write.flags, poster.most_silent), false);
-        let ctrl = at.ctrl(poster.qpn, Opcode::RDMA_WRITE, ds, flags);
-        poster
-            .slots
-            .store_block(at.block, [ctrl.encode(), remote(write).encode()]);
-        poster.slots.record(at.request, write.request as usize);
+        let second = Some(remote(write.remote_addr, write.rkey).encode());
+        self.finish_wqe(poster, at, &control, second, write.flags, write.request);
+        Ok(())
+    }
+
+    /// Writes the control segment of a WQE for one request, and the `second` segment if there is one, when
+    /// the others are there, takes note of it and moves the cursor on.
+    pub(super) fn finish_wqe(
+        &self,
+        poster: &mut Poster,
+        at: &mut Cursor,
+        control: &Control,
+        second: Option<[u8; DS]>,
+        request_flags: u32,
+        request: *mut bindings::mlx5_ulp_request,
+    ) {
+        let signal = at.signal(request_flags, poster.most_silent);
+        let flags = Flags::new(control.fence, signal, request_flags & flags::SOLICITED != 0);
+        let ctrl = Ctrl {
+            imm: control.imm,
+            ..at.ctrl(poster.qpn, control.opcode, control.ds, flags)
+        };
+        poster.slots.store_block(at.block, [ctrl.encode()]);
+        if let Some(segment) = second {
+            poster.slots.store(at.block, 1, segment);
+        }
+        poster.slots.record(at.request, request as usize);
         poster.slots.mark(at.block, at.request, 1);
-        self.trace_post(poster, &ctrl.head, bytes);
+        self.trace_post(poster, &ctrl.head, control.bytes);
         at.last = LastWqe {
             block: at.block,
-            blocks: blocks(ds),
-            inline_bytes: inline.then_some(bytes),
+            blocks: blocks(control.ds),
+            inline_bytes: (request_flags & flags::INLINE != 0).then_some(control.bytes),
         };
         at.request = at.request.wrapping_add(1);
         at.advance(&ctrl.head);
-        Ok(())
     }
 
     /// The tracepoint of a WQE with `bytes` of payload.
@@ -202,30 +261,25 @@ impl SendQueue {
         trace::post(self.pci, poster.qpn, head.index, head.opcode.0, bytes);
     }
 
-    /// Writes the data segments of several ranges, or of none. Returns the length of the WQE in segment
-    /// units and of the payload in bytes.
+    /// Writes the data segments of several ranges, or of none, behind `head` segments. Returns the length
+    /// of the WQE in segment units and of the payload in bytes.
     ///
     /// # Errors
     ///
     /// `EMSGSIZE` if there are more than the queue was made for, or one is too long.
-    ///
-    /// # Safety
-    ///
-    /// `write` must have `num_sge` ranges.
-    unsafe fn encode_ranges(
+    pub(super) fn encode_ranges(
         &self,
         poster: &mut Poster,
         block: u32,
-        write: &bindings::mlx5_ulp_write,
+        head: u32,
+        ranges: &[bindings::mlx5_ulp_sge],
     ) -> Result<(u8, u32)> {
-        if write.num_sge > self.shape.max_sge {
+        if ranges.len() > self.shape.max_sge as usize {
             return Err(EMSGSIZE);
         }
-        let mut segment = Shape::HEAD_DS;
+        let mut segment = head;
         let mut total = 0u32;
-        for i in 0..write.num_sge {
-            // SAFETY: The caller guarantees the range.
-            let range = unsafe { &*write.sge.add(i as usize) };
+        for range in ranges {
             if range.length > MAX_RANGE {
                 return Err(EMSGSIZE);
             }
@@ -247,31 +301,28 @@ impl SendQueue {
     ///
     /// # Safety
     ///
-    /// `write` must have `num_sge` ranges, each of readable memory.
-    unsafe fn encode_inline(
+    /// Each of `ranges` must be readable kernel memory.
+    pub(super) unsafe fn encode_inline(
         &self,
         poster: &mut Poster,
         block: u32,
-        write: &bindings::mlx5_ulp_write,
+        head: u32,
+        ranges: &[bindings::mlx5_ulp_sge],
     ) -> Result<(u8, u32)> {
-        // SAFETY: The caller guarantees the range.
-        let range = |i: u32| unsafe { &*write.sge.add(i as usize) };
-        let mut total = 0u32;
-        for i in 0..write.num_sge {
-            total = total.saturating_add(range(i).length);
-        }
+        let length = |sum: u32, range: &bindings::mlx5_ulp_sge| sum.saturating_add(range.length);
+        let total = ranges.iter().fold(0, length);
         if total > self.shape.max_inline {
             return Err(EMSGSIZE);
         }
-        let mut segment = Shape::HEAD_DS;
+        let mut segment = head;
         // The payload starts behind a header of four bytes; segments are put together here and go to the
         // ring whole.
         let [h0, h1, h2, h3] = data::inline_header(total as u16);
         let mut buffer = [h0, h1, h2, h3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut filled = data::INLINE_HEADER;
-        for i in 0..write.num_sge {
-            let memory = range(i).addr as usize as *const u8;
-            for offset in 0..range(i).length as usize {
+        for range in ranges {
+            let memory = range.addr as usize as *const u8;
+            for offset in 0..range.length as usize {
                 // SAFETY: The caller guarantees `length` readable bytes.
                 let byte = unsafe { memory.add(offset).read() };
                 if let Some(place) = buffer.get_mut(filled) {

@@ -135,7 +135,7 @@ unsafe fn candidate(write: &bindings::mlx5_ulp_write) -> Option<Write> {
     // SAFETY: The caller guarantees `num_sge` ranges.
     let range = unsafe { plain(write) }?;
     Some(Write {
-        remote: remote(write),
+        remote: remote(write.remote_addr, write.rkey),
         data: data(range),
         alone: false,
     })

@@ -10,6 +10,7 @@
 //! | [`request`] | the consumer's side of a request: the only calls back |
 //! | [`send`] | the data path's state: attach, open, fail, close |
 //! | [`post`] | reserve, fill, commit |
+//! | [`works`] | posting requests of any kind |
 //! | [`encode`], [`merged`] | requests become WQEs |
 //! | [`doorbell`] | ring, now or later |
 //! | [`report`] | have silent requests reported |
@@ -39,3 +40,4 @@ pub(crate) mod send;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod shape;
 mod slots;
+mod works;

@@ -250,7 +250,7 @@ impl SendQueue {
         let ctrl = Ctrl::with_head(at.head, Flags::new(Fence::None, signal, false));
         poster.slots.put(
             at.block,
-            [ctrl, remote(write).encode(), data(range).encode()],
+            [ctrl, remote(write.remote_addr, write.rkey).encode(), data(range).encode()],
             at.request,
             write.request as usize,
         );
@@ -333,8 +333,23 @@ impl SendQueue {
                 }
             }
         }
-        let last = at.last;
-        self.commit(poster, &at, count);
+        let last_flags = writes.last().map_or(0, |write| write.flags);
+        self.finish_any(handle, poster, &at, first, last_flags);
+        Ok(())
+    }
+
+    /// The chain of any kind from request number `first` up to the cursor is part of the queue from here
+    /// on: counts it, and rings or has it wait, as the policy says.
+    pub(super) fn finish_any(
+        &self,
+        handle: Handle,
+        poster: &mut Poster,
+        at: &Cursor,
+        first: u32,
+        last_flags: u32,
+    ) {
+        let count = at.request.wrapping_sub(first);
+        self.commit(poster, at, count);
         if latency::is_on() {
             self.note_filled(first, count);
         }
@@ -342,12 +357,10 @@ impl SendQueue {
             .merged
             .add(count.wrapping_sub(at.wqes).into());
         self.post_counters.more_blocks.add(at.more_blocks.into());
-        let last_flags = writes.last().map_or(0, |write| write.flags);
-        match self.cause(handle, poster, &at, last_flags) {
-            Some(cause) => self.ring_with(poster, &at, cause, Some(last)),
+        match self.cause(handle, poster, at, last_flags) {
+            Some(cause) => self.ring_with(poster, at, cause, Some(at.last)),
             None => self.wait(poster, at.head, at.wqes),
         }
-        Ok(())
     }
 
     /// Why a post of `count` requests was refused.

@@ -19,6 +19,7 @@ use crate::{
     },
     errno::eisconn,
     hw::{
+        access::RemoteAccess,
         cq::{
             self,
             CompletionQueue,
@@ -34,8 +35,7 @@ use crate::{
         pd::ProtectionDomain,
         qp::{
             QpConfig,
-            QueuePair,
-            RemoteAccess, //
+            QueuePair, //
         },
         uar::DoorbellRegister, //
     },
@@ -78,8 +78,8 @@ const ACK_TIMEOUT: u8 = 14;
 const RETRIES: u8 = 7;
 /// 0.64 ms: how long a peer waits when we have no receive posted.
 const MIN_RNR_TIMER: u8 = 12;
-/// READs and atomics that may be under way.
-const READ_ATOMIC: u8 = 16;
+/// Usual number of READs and atomics under way, if the device has room for them.
+const READS: u8 = 16;
 /// Largest packet payload that every path takes without a look at the network device's MTU.
 const MTU: Mtu = Mtu::B1024;
 
@@ -136,6 +136,10 @@ pub(crate) struct Peer {
     pub(crate) rnr_retry: u8,
     /// IP traffic class.
     pub(crate) traffic_class: u8,
+    /// READs and atomics under way there; 0 for the usual number.
+    pub(crate) max_reads: u8,
+    /// READs and atomics of the peer under way here; 0 for the usual number.
+    pub(crate) max_peer_reads: u8,
 }
 
 /// The firmware objects of a queue. Dropped in this order.
@@ -296,6 +300,7 @@ impl Queue {
             return Err(eisconn());
         }
         let or = |value, usual| if value == 0 { usual } else { value };
+        let most = hardware.hold.caps().max_reads();
         let path = Path {
             remote_qpn: peer.qpn,
             send_psn: hardware.psn,
@@ -312,9 +317,12 @@ impl Queue {
             retry_count: or(peer.retry_count, RETRIES),
             rnr_retry: or(peer.rnr_retry, RETRIES),
             min_rnr_timer: MIN_RNR_TIMER,
-            max_read_atomic: READ_ATOMIC,
-            max_peer_read_atomic: READ_ATOMIC,
+            max_read_atomic: or(peer.max_reads, READS.min(most)),
+            max_peer_read_atomic: or(peer.max_peer_reads, READS.min(most)),
         };
+        if path.max_read_atomic > most || path.max_peer_read_atomic > most {
+            return Err(EINVAL);
+        }
         hardware.qp.to_ready_to_receive(&path)?;
         hardware.qp.to_ready_to_send(&path)?;
         if !self.polled {

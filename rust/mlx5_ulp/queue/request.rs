@@ -39,8 +39,10 @@ pub(crate) mod flags {
     pub(crate) const LAST: u32 = bindings::mlx5_ulp_post_flags_MLX5_ULP_LAST;
     /// More follows at once.
     pub(crate) const MORE: u32 = bindings::mlx5_ulp_post_flags_MLX5_ULP_MORE;
-    /// All that exist.
+    /// All that a WRITE can have.
     pub(crate) const ALL: u32 = UNSIGNALED | INLINE | FENCE | LAST | MORE;
+    /// The peer's completion raises an event also where only such ones do.
+    pub(crate) const SOLICITED: u32 = bindings::mlx5_ulp_post_flags_MLX5_ULP_SOLICITED;
 }
 
 /// How a request ended.

@@ -24,6 +24,9 @@ impl Shape {
     /// segments must fit six bits.
     pub const MAX_SGE: u32 = (MAX_BBS * BB / DS) as u32 - 1 - Self::HEAD_DS;
 
+    /// Most data ranges of a READ: its WQE fits 512 bytes (`MLX5_MAX_SGE_RD`).
+    pub const MAX_READ_SGE: u32 = (512 / DS) as u32 - Self::HEAD_DS;
+
     /// Most inline payload: it starts behind the inline header, whose length field must hold it.
     pub const MAX_INLINE: u32 = {
         let bytes = Self::MAX_SGE * DS as u32 - data::INLINE_HEADER as u32;
@@ -71,6 +74,7 @@ mod tests {
     #[test]
     fn the_largest_request_fits_a_wqe() {
         assert_eq!(Shape::MAX_SGE, 61);
+        assert_eq!(Shape::MAX_READ_SGE, 30);
         assert_eq!(Shape::MAX_INLINE, 972);
         assert_eq!(ring_blocks(shape(1, 61, 972)), Some(16));
         assert_eq!(ring_blocks(shape(1, 62, 0)), None);

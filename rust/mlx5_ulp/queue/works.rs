@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posting requests of any kind.
+//!
+//! Beside the ways of [`super::post`], which are for WRITEs and short: here the opcode says what segments a WQE
+//! has. Both write to the same ring under the same lock, and number their requests by the same counter.
+
+use super::{
+    credit::{
+        Handle,
+        Way, //
+    },
+    encode::{
+        fence,
+        ranges,
+        remote,
+        Control,
+        Cursor, //
+    },
+    poster::Poster,
+    request::flags,
+    send::SendQueue,
+    shape::Shape, //
+};
+use crate::wqe::{
+    atomic::Atomic,
+    opcode::Opcode, //
+};
+use kernel::{
+    error::code::*,
+    prelude::*, //
+};
+use mlx5_ulp_bindings as bindings;
+
+/// Bytes that an atomic changes, and an address of them is a multiple of.
+const ATOMIC_BYTES: u32 = 8;
+
+/// What the local ranges of a request are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Local {
+    /// They are read; the payload may be in the WQE itself.
+    Source,
+    /// They are written.
+    Destination,
+}
+
+/// What an opcode of `enum mlx5_ulp_opcode` makes of a request.
+struct Kind {
+    opcode: Opcode,
+    local: Local,
+    /// Operands of an atomic.
+    operands: Option<Atomic>,
+    /// Most local ranges, beside what the queue was made for.
+    max_sge: u32,
+}
+
+impl Kind {
+    /// # Errors
+    ///
+    /// `EINVAL` for an opcode that does not exist.
+    fn of(work: &bindings::mlx5_ulp_work) -> Result<Self> {
+        const WRITE: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE;
+        const READ: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_READ;
+        const COMPARE_SWAP: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_COMPARE_SWAP;
+        const FETCH_ADD: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD;
+        let (opcode, local, compare, max_sge) = match work.opcode {
+            WRITE => (Opcode::RDMA_WRITE, Local::Source, None, Shape::MAX_SGE),
+            READ => {
+                let most = Shape::MAX_READ_SGE;
+                (Opcode::RDMA_READ, Local::Destination, None, most)
+            }
+            COMPARE_SWAP => {
+                let compare = Some(work.compare);
+                (Opcode::ATOMIC_CS, Local::Destination, compare, 1)
+            }
+            FETCH_ADD => (Opcode::ATOMIC_FA, Local::Destination, Some(0), 1),
+            _ => return Err(EINVAL),
+        };
+        Ok(Self {
+            opcode,
+            local,
+            operands: compare.map(|compare| Atomic {
+                swap_add: work.operand,
+                compare,
+            }),
+            max_sge,
+        })
+    }
+}
+
+impl SendQueue {
+    /// Posts a chain of requests of any kind, all or none, and rings as the policy says.
+    ///
+    /// # Errors
+    ///
+    /// Those of `mlx5_ulp_post()` in `<mlx5_ulp.h>`. Nothing was posted then.
+    ///
+    /// # Safety
+    ///
+    /// As [`SendQueue::post_writes`], for each of `works`.
+    pub(crate) unsafe fn post_works(
+        &self,
+        handle: Handle,
+        works: &[bindings::mlx5_ulp_work],
+    ) -> Result {
+        let Some(last) = works.last() else {
+            return Ok(());
+        };
+        let count = works.len() as u32;
+        // SAFETY: As in `post_write`.
+        let mut guard = unsafe { self.poster.take(handle) };
+        let Ok(first) = self.credit.reserve(handle, Way::Any, count) else {
+            return Err(self.refused(handle, count));
+        };
+        let poster = &mut *guard;
+        let mut at = Cursor::new(poster, first);
+        poster.prefetch();
+        for work in works {
+            // SAFETY: Guaranteed by the caller.
+            unsafe { self.encode_work(poster, &mut at, work)? };
+        }
+        self.finish_any(handle, poster, &at, first, last.flags);
+        Ok(())
+    }
+
+    /// Writes a request of any kind at the cursor and moves it on.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for an opcode or flags that do not exist or do not go together, `EMSGSIZE` if it does not fit
+    /// the queue's shape.
+    ///
+    /// # Safety
+    ///
+    /// As [`SendQueue::post_writes`].
+    unsafe fn encode_work(
+        &self,
+        poster: &mut Poster,
+        at: &mut Cursor,
+        work: &bindings::mlx5_ulp_work,
+    ) -> Result {
+        if work.flags & !(flags::ALL | flags::SOLICITED) != 0 {
+            return Err(EINVAL);
+        }
+        let kind = Kind::of(work)?;
+        if work.num_sge > kind.max_sge {
+            return Err(EMSGSIZE);
+        }
+        // SAFETY: The caller guarantees the ranges.
+        let ranges = unsafe { ranges(work.sge, work.num_sge) };
+        let mut head = Shape::HEAD_DS;
+        if let Some(operands) = kind.operands {
+            let whole = matches!(ranges, [range] if range.length == ATOMIC_BYTES);
+            if !whole || work.remote_addr % u64::from(ATOMIC_BYTES) != 0 {
+                return Err(EINVAL);
+            }
+            poster.slots.store(at.block, head, operands.encode());
+            head = head.wrapping_add(1);
+        }
+        let (ds, bytes) = if work.flags & flags::INLINE == 0 {
+            self.encode_ranges(poster, at.block, head, ranges)?
+        } else if kind.local == Local::Source {
+            // SAFETY: The caller guarantees that they are readable.
+            unsafe { self.encode_inline(poster, at.block, head, ranges)? }
+        } else {
+            return Err(EINVAL);
+        };
+        let control = Control {
+            opcode: kind.opcode,
+            imm: 0,
+            ds,
+            bytes,
+            fence: fence(work.flags),
+        };
+        let second = Some(remote(work.remote_addr, work.rkey).encode());
+        self.finish_wqe(poster, at, &control, second, work.flags, work.request);
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Requests of other kinds than WRITE, through the interface in C: what READs bring back, what atomics leave,
+# what is refused.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 120
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: local protection error
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+consumer_test read read_refusals read_protected atomics
+same_objects "$before"
+rmmod mlx5_ulp
