@@ -94,11 +94,12 @@ void mlx5_ulp_close(struct mlx5_ulp_device *dev);
 /**
  * struct mlx5_ulp_limits - what a device can do
  * @max_depth: most requests in flight on one queue, for requests of one basic
- *	block
+ *	block; with receives, most of both together
  * @max_sge: most data ranges of one request
  * @max_read_sge: most data ranges of one READ
  * @max_reads: most READs and atomics that a queue has under way at its peer, or
  *	the peer here; more wait their turn in the queue
+ * @max_recv_sge: most data ranges of one receive
  * @max_inline: most bytes of payload in a request itself
  * @max_message: most bytes of one request
  * @vectors: number of completion vectors
@@ -108,6 +109,7 @@ struct mlx5_ulp_limits {
 	u32 max_sge;
 	u32 max_read_sge;
 	u32 max_reads;
+	u32 max_recv_sge;
 	u32 max_inline;
 	u32 max_message;
 	u32 vectors;
@@ -267,6 +269,8 @@ static inline u32 mlx5_ulp_qid(u8 vf_id, u32 local_qid)
  * @access: of &enum mlx5_ulp_access: what the peer may do through this queue
  * @flags: of &enum mlx5_ulp_queue_flags
  * @qid: with %MLX5_ULP_QUEUE_NAMED, its name: of mlx5_ulp_qid()
+ * @max_recv_depth: receives that may wait for messages; 0 for a queue without
+ * @max_recv_sge: most data ranges of one receive, 1 if left 0
  * @context: passed with each completion
  *
  * A request that needs neither more ranges nor more inline bytes than said here
@@ -280,6 +284,8 @@ struct mlx5_ulp_queue_attr {
 	u32 access;
 	u32 flags;
 	u32 qid;
+	u32 max_recv_depth;
+	u32 max_recv_sge;
 	void *context;
 };
 
@@ -364,7 +370,7 @@ int mlx5_ulp_queue_address(struct mlx5_ulp_queue *queue, s32 gid_index,
  * Both ends have to connect before either posts.
  *
  * Context: May sleep.
- * Return: 0, %-EISCONN when it was connected before, %-EINVAL for values out of
+ * Return: 0, %-EISCONN when it was connected or stopped before, %-EINVAL for values out of
  * range, %-ENOENT when there is no such GID, %-ENODEV, or what the firmware
  * answered; then the queue can only be destroyed.
  */
@@ -378,7 +384,8 @@ int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
  *
  * Rings what waits and returns when all requests that were posted before have
  * completed and their callbacks have returned. If the device has died, they
- * complete with %-ECANCELED.
+ * complete with %-ECANCELED. Receives go on waiting for messages, and the queue
+ * can be used as before.
  *
  * Context: May sleep; not from a completion callback.
  * Return: 0, or %-ENODEV when the device, or the queue on it, is gone (all
@@ -387,13 +394,31 @@ int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
 int mlx5_ulp_queue_drain(struct mlx5_ulp_queue *queue);
 
 /**
+ * mlx5_ulp_queue_stop() - end all traffic of a queue
+ * @queue: the queue, connected or not
+ *
+ * The device lets go of the connection, without a word to the peer. Requests and
+ * receives in flight that it had not carried out complete with %-ECANCELED; when
+ * this returns, their callbacks have returned. Later posts answer %-EPIPE. The
+ * queue can only be destroyed then.
+ *
+ * Context: May sleep; not from a completion callback. Of an exclusive queue,
+ * nobody may post meanwhile.
+ * Return: 0, also when it was stopped before; %-ENODEV when the device, or the
+ * queue on it, is gone (everything has completed then, too), or what the firmware
+ * answered: then it is not stopped.
+ */
+int mlx5_ulp_queue_stop(struct mlx5_ulp_queue *queue);
+
+/**
  * mlx5_ulp_queue_destroy() - give back a queue
  * @queue: the queue
  *
- * Requests in flight complete first, with %-ECANCELED where the device had not
- * done them, or had not reported it: drain first to hear of requests that were
- * posted with %MLX5_ULP_UNSIGNALED. When this returns, no callback of the queue is running or will
- * run. Nobody may use the queue during or after the call.
+ * Requests and receives in flight complete first, with %-ECANCELED where the
+ * device had not done them, or had not reported it: drain first to hear of
+ * requests that were posted with %MLX5_ULP_UNSIGNALED. When this returns, no
+ * callback of the queue is running or will run. Nobody may use the queue during or
+ * after the call.
  *
  * Context: May sleep; not from a completion callback.
  */
@@ -467,6 +492,19 @@ int mlx5_ulp_queue_unpin(struct mlx5_ulp_queue *queue);
 /* ------------------------------------------------------------- posting -- */
 
 /**
+ * enum mlx5_ulp_completion_flags - what a receive brought, ORed
+ * @MLX5_ULP_WITH_IMM: @imm is valid
+ * @MLX5_ULP_WITH_INVALIDATE: @invalidated_key is valid
+ * @MLX5_ULP_RECEIVED_WRITE: it was a WRITE with immediate data: the payload is
+ *	where the peer wrote it, not in the receive
+ */
+enum mlx5_ulp_completion_flags {
+	MLX5_ULP_WITH_IMM		= 1 << 0,
+	MLX5_ULP_WITH_INVALIDATE	= 1 << 1,
+	MLX5_ULP_RECEIVED_WRITE		= 1 << 2,
+};
+
+/**
  * struct mlx5_ulp_completion - how a request ended
  * @context: of the queue (&struct mlx5_ulp_queue_attr)
  * @status: 0 when it was carried out; %-EREMOTEIO when the peer refused it,
@@ -477,12 +515,21 @@ int mlx5_ulp_queue_unpin(struct mlx5_ulp_queue *queue);
  *	was flushed in software (&enum in <linux/mlx5/cq.h>,
  *	%MLX5_CQE_SYNDROME_...)
  * @vendor_syndrome: the device's detail, not documented by the vendor
+ * @flags: of &enum mlx5_ulp_completion_flags; this and what follows only for a
+ *	receive with @status 0, and 0 otherwise
+ * @length: bytes of the message
+ * @imm: the number that the peer sent
+ * @invalidated_key: key of ours that is invalid now
  */
 struct mlx5_ulp_completion {
 	void *context;
 	int status;
 	u8 syndrome;
 	u8 vendor_syndrome;
+	u8 flags;
+	u32 length;
+	u32 imm;
+	u32 invalidated_key;
 };
 
 /**
@@ -491,7 +538,7 @@ struct mlx5_ulp_completion {
  *
  * Part of the consumer's own structure, found from it by container_of(). It
  * must stay valid until @done is called. Requests of one queue end in the order
- * in which they were posted. @done runs in softirq context (or in that of
+ * in which they were posted; so do its receives, each kind by itself. @done runs in softirq context (or in that of
  * whoever drains, destroys or removes), one at a time for one queue. It may
  * post, also to the same queue: the credit of the request that ended is free
  * again when it is called. It must not sleep.
@@ -629,6 +676,12 @@ int mlx5_ulp_exclusive_post_writes(struct mlx5_ulp_exclusive *queue,
  *	is written to the one local range, of 8 bytes
  * @MLX5_ULP_OP_FETCH_ADD: @operand is added to the 8 bytes at the peer. What
  *	they were is written to the one local range, of 8 bytes
+ * @MLX5_ULP_OP_WRITE_IMM: as a WRITE; then a receive of the peer completes, with
+ *	@imm and the length
+ * @MLX5_ULP_OP_SEND: local ranges to the ranges of the peer's next receive
+ * @MLX5_ULP_OP_SEND_IMM: likewise, with @imm
+ * @MLX5_ULP_OP_SEND_INV: likewise; the peer's device invalidates the key
+ *	@invalidate_key of the peer before it completes the receive
  *
  * Requests of a queue start in the order in which they were posted, and complete
  * in that order. But a request may be carried out while a READ or an atomic
@@ -641,6 +694,10 @@ enum mlx5_ulp_opcode {
 	MLX5_ULP_OP_READ,
 	MLX5_ULP_OP_COMPARE_SWAP,
 	MLX5_ULP_OP_FETCH_ADD,
+	MLX5_ULP_OP_WRITE_IMM,
+	MLX5_ULP_OP_SEND,
+	MLX5_ULP_OP_SEND_IMM,
+	MLX5_ULP_OP_SEND_INV,
 };
 
 /**
@@ -656,6 +713,8 @@ enum mlx5_ulp_opcode {
  * @opcode: of &enum mlx5_ulp_opcode
  * @operand: the new value, or what is added
  * @compare: the value that is expected
+ * @imm: a number that the peer gets
+ * @invalidate_key: key of the peer, which it has allowed to be invalidated so
  *
  * What the opcode does not need is ignored.
  */
@@ -669,6 +728,8 @@ struct mlx5_ulp_work {
 	u32 opcode;
 	u64 operand;
 	u64 compare;
+	u32 imm;
+	u32 invalidate_key;
 };
 
 /**
@@ -701,6 +762,42 @@ int mlx5_ulp_post(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_work *work
  */
 int mlx5_ulp_exclusive_post(struct mlx5_ulp_exclusive *queue,
 			    const struct mlx5_ulp_work *works, unsigned int count);
+
+/**
+ * struct mlx5_ulp_receive - room for one message
+ * @request: told when a message has come; %NULL to hear nothing
+ * @sge: local ranges, filled one behind the other; their keys must allow local
+ *	writing
+ * @num_sge: how many; 0 for what only WRITEs with immediate data consume
+ */
+struct mlx5_ulp_receive {
+	struct mlx5_ulp_request *request;
+	const struct mlx5_ulp_sge *sge;
+	u32 num_sge;
+};
+
+/**
+ * mlx5_ulp_post_receives() - post a chain of receives, all or none
+ * @queue: a queue with @max_recv_depth, connected or not yet
+ * @receives: the chain; may be reused when the call returns
+ * @count: its length
+ *
+ * Messages of the peer go to receives in the order in which these were posted. A
+ * message that finds none is sent again by the peer after a pause, as often as its
+ * @rnr_retry says; one that is longer than its receive breaks the connection. A
+ * receive completes when its message is there, at the latest when the queue is
+ * stopped or destroyed.
+ *
+ * Context: Any context, also of an exclusive queue and beside its poster.
+ * Return: 0, or an error, and nothing was posted: %-EAGAIN when as many wait as
+ * the queue was made for, %-EMSGSIZE when one has more ranges than that or an
+ * empty one, or the chain more receives, %-EPIPE when the queue has failed or was
+ * stopped, %-ENODEV when the device is gone, %-EINVAL when the queue takes no
+ * receives.
+ */
+int mlx5_ulp_post_receives(struct mlx5_ulp_queue *queue,
+			   const struct mlx5_ulp_receive *receives,
+			   unsigned int count);
 
 /**
  * mlx5_ulp_flush() - show the device everything that was posted
@@ -737,6 +834,8 @@ int mlx5_ulp_poll(struct mlx5_ulp_queue *queue, unsigned int budget);
  * @full: posts that found the queue full
  * @unexpected: completion entries that named nothing in flight; a defect of the
  *	device
+ * @receives: receives posted
+ * @received: receives completed, however they ended
  */
 struct mlx5_ulp_queue_stats {
 	u64 posted;
@@ -746,6 +845,8 @@ struct mlx5_ulp_queue_stats {
 	u64 flushed;
 	u64 full;
 	u64 unexpected;
+	u64 receives;
+	u64 received;
 };
 
 /**

@@ -21,6 +21,7 @@ EXPORT_SYMBOL_GPL(mlx5_ulp_queue_create);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_address);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_connect);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_drain);
+EXPORT_SYMBOL_GPL(mlx5_ulp_queue_stop);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_destroy);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_query_stats);
 EXPORT_SYMBOL_GPL(mlx5_ulp_queue_find);
@@ -33,6 +34,7 @@ EXPORT_SYMBOL_GPL(mlx5_ulp_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_exclusive_post_writes);
 EXPORT_SYMBOL_GPL(mlx5_ulp_post);
 EXPORT_SYMBOL_GPL(mlx5_ulp_exclusive_post);
+EXPORT_SYMBOL_GPL(mlx5_ulp_post_receives);
 EXPORT_SYMBOL_GPL(mlx5_ulp_flush);
 EXPORT_SYMBOL_GPL(mlx5_ulp_poll);
 

@@ -3,11 +3,13 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bottom_half.h>
+#include <linux/build_bug.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
+#include <linux/mlx5/qp.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
@@ -17,6 +19,8 @@
 #include <linux/tracepoint.h>
 
 #include "shim.h"
+
+static_assert(cpu_to_be32(MLX5_ULP_TERMINATE_LKEY) == MLX5_TERMINATE_SCATTER_LIST_LKEY);
 
 struct mlx5_core_dev *mlx5_ulp_shim_mdev(const struct ib_device *ibdev)
 {

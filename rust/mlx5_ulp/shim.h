@@ -67,6 +67,9 @@ void mlx5_ulp_shim_tracepoint_synchronize(void);
 void mlx5_ulp_shim_spin_wait(spinlock_t *lock);
 void mlx5_ulp_shim_spin_release(spinlock_t *lock);
 
+/* MLX5_TERMINATE_SCATTER_LIST_LKEY as a number, for Rust to compare. */
+enum { MLX5_ULP_TERMINATE_LKEY = 0x100 };
+
 /* Softirqs off and on again on this CPU; nests. */
 void mlx5_ulp_shim_bh_disable(void);
 void mlx5_ulp_shim_bh_enable(void);

@@ -43,6 +43,7 @@ pub(crate) use request::{
 pub(crate) use work::{
     Operation,
     Range,
+    Receive,
     Work, //
 };
 

@@ -7,6 +7,7 @@ use super::{
     Access,
     Device,
     Done,
+    Receive,
     Request,
     Work,
     Write, //
@@ -39,6 +40,10 @@ pub(crate) struct QueueAttr {
     pub(crate) depth: u32,
     /// Most data ranges of one request.
     pub(crate) max_sge: u32,
+    /// Receives that may wait for messages; 0 for none.
+    pub(crate) max_recv_depth: u32,
+    /// Most ranges of one receive.
+    pub(crate) max_recv_sge: u32,
     /// Completion vector.
     pub(crate) vector: u32,
     /// What the peer may do through it.
@@ -48,11 +53,13 @@ pub(crate) struct QueueAttr {
 }
 
 impl QueueAttr {
-    /// For `depth` requests of one range each, nothing for the peer to do, no name.
+    /// For `depth` requests of one range each, no receives, nothing for the peer to do, no name.
     pub(crate) const fn new(depth: u32) -> Self {
         Self {
             depth,
             max_sge: 1,
+            max_recv_depth: 0,
+            max_recv_sge: 1,
             vector: 0,
             access: Access::LOCAL,
             name: None,
@@ -107,6 +114,8 @@ impl Queue {
             depth: attr.depth,
             max_sge: attr.max_sge,
             max_inline: 0,
+            max_recv_depth: attr.max_recv_depth,
+            max_recv_sge: attr.max_recv_sge,
             vector: attr.vector,
             access: attr.access.bits(),
             flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED | named,
@@ -196,6 +205,25 @@ impl Queue {
     /// As there.
     pub(crate) fn post<T: Done>(&self, works: &[Work<'_, T>]) -> Result {
         self.borrow().post(works)
+    }
+
+    /// See [`QueueRef::post_receives`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub(crate) fn post_receives<T: Done>(&self, receives: &[Receive<'_, T>]) -> Result {
+        self.borrow().post_receives(receives)
+    }
+
+    /// `mlx5_ulp_queue_stop()`. May sleep; not from a completion.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the device is gone (everything has ended then, too), or what the firmware answered.
+    pub(crate) fn stop(&self) -> Result {
+        // SAFETY: By the type invariant the queue exists; it is not exclusive.
+        to_result(unsafe { bindings::mlx5_ulp_queue_stop(self.handle.as_ptr()) })
     }
 
     /// See [`QueueRef::flush`].
@@ -355,6 +383,40 @@ impl QueueRef<'_> {
             for work in raw.iter().take(works.len()) {
                 // SAFETY: Nothing was posted, so no completion gives the reference back.
                 drop(unsafe { Request::<T>::from_raw(work.request) });
+            }
+        }
+        result
+    }
+
+    /// `mlx5_ulp_post_receives()`. Any context. The request of each of them is told when a message has come,
+    /// or none comes any more.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if there is no room for all of them now, `EMSGSIZE` for more than [`CHAIN`] or more ranges than
+    /// the queue was made for, `EINVAL` if it takes none, `EPIPE`, `ENODEV`. Nothing was posted then.
+    pub(crate) fn post_receives<T: Done>(&self, receives: &[Receive<'_, T>]) -> Result {
+        if receives.len() > CHAIN {
+            return Err(EMSGSIZE);
+        }
+        let raw: [_; CHAIN] = core::array::from_fn(|i| match receives.get(i) {
+            Some(receive) => receive.into_raw(),
+            None => bindings::mlx5_ulp_receive {
+                request: null_mut(),
+                sge: null(),
+                num_sge: 0,
+            },
+        });
+        let count = receives.len() as u32;
+        // SAFETY: By the type invariant the queue exists. The ranges are borrowed by `receives`. Each request
+        // keeps itself alive until it has been told.
+        let status =
+            unsafe { bindings::mlx5_ulp_post_receives(self.handle.as_ptr(), raw.as_ptr(), count) };
+        let result = to_result(status);
+        if result.is_err() {
+            for receive in raw.iter().take(receives.len()) {
+                // SAFETY: Nothing was posted, so no completion gives the reference back.
+                drop(unsafe { Request::<T>::from_raw(receive.request) });
             }
         }
         result

@@ -18,6 +18,14 @@ pub(crate) struct Completion {
     pub(crate) syndrome: u8,
     /// The vendor's detail.
     pub(crate) vendor_syndrome: u8,
+    /// Of a receive: bytes of the message.
+    pub(crate) length: u32,
+    /// Of a receive: the number that the peer sent.
+    pub(crate) imm: Option<u32>,
+    /// Of a receive: the key of ours that is invalid now.
+    pub(crate) invalidated_key: Option<u32>,
+    /// Of a receive: it was a WRITE, the payload is where the peer wrote it.
+    pub(crate) written: bool,
 }
 
 /// Who hears that a request has ended.
@@ -84,12 +92,19 @@ impl<T: Done> Request<T> {
         let request = unsafe { Self::from_raw(raw) };
         // SAFETY: Valid for this call.
         let completion = unsafe { &*completion };
+        let has = |flag: u32| u32::from(completion.flags) & flag != 0;
         T::done(
             &request,
             Completion {
                 result: to_result(completion.status),
                 syndrome: completion.syndrome,
                 vendor_syndrome: completion.vendor_syndrome,
+                length: completion.length,
+                imm: has(bindings::mlx5_ulp_completion_flags_MLX5_ULP_WITH_IMM)
+                    .then_some(completion.imm),
+                invalidated_key: has(bindings::mlx5_ulp_completion_flags_MLX5_ULP_WITH_INVALIDATE)
+                    .then_some(completion.invalidated_key),
+                written: has(bindings::mlx5_ulp_completion_flags_MLX5_ULP_RECEIVED_WRITE),
             },
         );
     }

@@ -30,6 +30,14 @@ pub(crate) enum Operation {
         /// The new value.
         swap: u64,
     },
+    /// As a WRITE; then a receive of the peer completes with this number.
+    WriteImm(u32),
+    /// Local ranges to the next receive of the peer.
+    Send,
+    /// Likewise, with a number.
+    SendImm(u32),
+    /// Likewise, and invalidates a key of the peer.
+    SendInvalidate(u32),
     /// `add` is added to the 8 bytes at the peer; what they were goes to the local range.
     FetchAdd {
         /// The addend.
@@ -56,15 +64,33 @@ pub(crate) struct Work<'a, T> {
 impl<T: Done> Work<'_, T> {
     /// As the C interface takes it. Takes a reference to the request, which the completion gives back.
     pub(super) fn into_raw(&self) -> bindings::mlx5_ulp_work {
-        let (opcode, operand, compare) = match self.operation {
-            Operation::Write => (bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE, 0, 0),
-            Operation::Read => (bindings::mlx5_ulp_opcode_MLX5_ULP_OP_READ, 0, 0),
-            Operation::CompareSwap { compare, swap } => {
-                let opcode = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_COMPARE_SWAP;
-                (opcode, swap, compare)
+        let (mut operand, mut compare, mut imm, mut invalidate_key) = (0, 0, 0, 0);
+        let opcode = match self.operation {
+            Operation::Write => bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE,
+            Operation::Read => bindings::mlx5_ulp_opcode_MLX5_ULP_OP_READ,
+            Operation::WriteImm(number) => {
+                imm = number;
+                bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE_IMM
+            }
+            Operation::Send => bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND,
+            Operation::SendImm(number) => {
+                imm = number;
+                bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_IMM
+            }
+            Operation::SendInvalidate(key) => {
+                invalidate_key = key;
+                bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_INV
+            }
+            Operation::CompareSwap {
+                compare: expected,
+                swap,
+            } => {
+                (operand, compare) = (swap, expected);
+                bindings::mlx5_ulp_opcode_MLX5_ULP_OP_COMPARE_SWAP
             }
             Operation::FetchAdd { add } => {
-                (bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD, add, 0)
+                operand = add;
+                bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD
             }
         };
         bindings::mlx5_ulp_work {
@@ -77,6 +103,27 @@ impl<T: Done> Work<'_, T> {
             opcode,
             operand,
             compare,
+            imm,
+            invalidate_key,
+        }
+    }
+}
+
+/// Room for one message (`struct mlx5_ulp_receive`).
+pub(crate) struct Receive<'a, T> {
+    /// Told when it has come.
+    pub(crate) request: &'a Arc<Request<T>>,
+    /// Local ranges.
+    pub(crate) ranges: &'a [Range],
+}
+
+impl<T: Done> Receive<'_, T> {
+    /// As [`Work::into_raw`].
+    pub(super) fn into_raw(&self) -> bindings::mlx5_ulp_receive {
+        bindings::mlx5_ulp_receive {
+            request: Request::into_raw(self.request),
+            sge: self.ranges.as_ptr(),
+            num_sge: self.ranges.len() as u32,
         }
     }
 }

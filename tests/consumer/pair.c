@@ -25,6 +25,8 @@ int pair_open(struct pair *pair, size_t bytes, const struct mlx5_ulp_queue_attr 
 	struct mlx5_ulp_queue_attr receiver = {
 		.depth = 1,
 		.access = PEER_ACCESS,
+		.max_recv_depth = PAIR_RECEIVES,
+		.max_recv_sge = PAIR_RECEIVE_RANGES,
 	};
 	int err = -ENOMEM;
 
@@ -106,6 +108,16 @@ int pair_connect_receiver(struct pair *pair)
 int pair_connect(struct pair *pair)
 {
 	return pair_connect_receiver(pair) ?: pair_connect_sender(pair, NULL);
+}
+
+/* A range of the destination, for receives. */
+struct mlx5_ulp_sge pair_room(const struct pair *pair, size_t offset, u32 length)
+{
+	return (struct mlx5_ulp_sge) {
+		.addr = pair_remote(pair, offset),
+		.length = length,
+		.lkey = mlx5_ulp_region_key(pair->to),
+	};
 }
 
 /* A range of the source. */

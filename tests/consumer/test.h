@@ -24,6 +24,9 @@ extern char *test_dst;
 		     __should, __func__, __LINE__);			\
 })
 
+/* Receives of the second queue of a pair, and ranges of each. */
+enum { PAIR_RECEIVES = 16, PAIR_RECEIVE_RANGES = 3 };
+
 /*
  * Two queues, one on each device, with registered memory at both ends: what the
  * first writes arrives at the second.
@@ -41,6 +44,7 @@ int pair_connect_sender(struct pair *pair, const struct mlx5_ulp_connect_attr *a
 int pair_connect_receiver(struct pair *pair);
 int pair_connect(struct pair *pair);
 void pair_close(struct pair *pair);
+struct mlx5_ulp_sge pair_room(const struct pair *pair, size_t offset, u32 length);
 struct mlx5_ulp_sge pair_sge(const struct pair *pair, size_t offset, u32 length);
 u64 pair_remote(const struct pair *pair, size_t offset);
 int pair_compare(const struct pair *pair, size_t offset, size_t length);
@@ -98,6 +102,14 @@ int test_read(void);
 int test_read_refusals(void);
 int test_read_protected(void);
 int test_atomics(void);
+
+/* messages.c */
+int test_messages(void);
+int test_many_messages(void);
+int test_not_ready(void);
+int test_too_long(void);
+int test_stop(void);
+int test_receive_refusals(void);
 
 /* lifetime.c */
 int test_destroy_in_flight(void);

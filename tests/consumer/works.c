@@ -175,7 +175,8 @@ int test_read_protected(void)
 		err = FAIL("no region: %ld", PTR_ERR(constant));
 		goto close;
 	}
-	pair.from_memory[0] = before = 0x5a;
+	before = 0x5a;
+	pair.from_memory[0] = before;
 	sge = pair_sge(&pair, 0, PIECE);
 	sge.lkey = mlx5_ulp_region_key(constant);
 	work = work_at(&pair, &tally, MLX5_ULP_OP_READ, 0, &sge);

@@ -20,6 +20,7 @@ declared!(
     mlx5_ulp_exclusive_post_writes,
     mlx5_ulp_post,
     mlx5_ulp_exclusive_post,
+    mlx5_ulp_post_receives,
     mlx5_ulp_flush,
     mlx5_ulp_poll,
 );
@@ -145,6 +146,27 @@ unsafe extern "C" fn mlx5_ulp_exclusive_post(
             .send()
             .post_works(Handle::Exclusive, chain(works, count))
     })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet. Each of the `count` receives at `receives` and its `sge`
+/// must be valid; `request` must be null or stay valid until it is told.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_post_receives(
+    queue: *mut bindings::mlx5_ulp_queue,
+    receives: *const bindings::mlx5_ulp_receive,
+    count: c_uint,
+) -> c_int {
+    if count == 0 {
+        return 0;
+    }
+    // SAFETY: Guaranteed by the caller.
+    let receives = unsafe { core::slice::from_raw_parts(receives, count as usize) };
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe { self::queue(queue).send().post_receives(receives) })
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -19,7 +19,10 @@ use crate::{
             Queue,
             QueueConfig, //
         },
-        shape::Shape, //
+        shape::{
+            ReceiveShape,
+            Shape, //
+        }, //
     },
 };
 use kernel::{
@@ -35,6 +38,7 @@ declared!(
     mlx5_ulp_queue_address,
     mlx5_ulp_queue_connect,
     mlx5_ulp_queue_drain,
+    mlx5_ulp_queue_stop,
     mlx5_ulp_queue_destroy,
     mlx5_ulp_queue_query_stats,
 );
@@ -89,6 +93,10 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
                 max_sge: attr.max_sge.max(1),
                 max_inline: attr.max_inline,
             },
+            receive: (attr.max_recv_depth != 0).then_some(ReceiveShape {
+                depth: attr.max_recv_depth,
+                max_sge: attr.max_recv_sge.max(1),
+            }),
             vector: attr.vector,
             access: access(attr.access)?.remote,
             name: (attr.flags & NAMED != 0).then_some(Name::from_raw(attr.qid)),
@@ -184,6 +192,17 @@ unsafe extern "C" fn mlx5_ulp_queue_drain(queue: *mut bindings::mlx5_ulp_queue) 
 ///
 /// # Safety
 ///
+/// `queue` must be a queue that is not destroyed yet. Nobody posts to an exclusive queue meanwhile.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_stop(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe { self::queue(queue).stop() })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
 /// `queue` must be a queue that is not destroyed yet; it is not used after.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_destroy(queue: *mut bindings::mlx5_ulp_queue) {
@@ -203,7 +222,9 @@ unsafe extern "C" fn mlx5_ulp_queue_query_stats(
     stats: *mut bindings::mlx5_ulp_queue_stats,
 ) {
     // SAFETY: Guaranteed by the caller.
-    let totals = unsafe { self::queue(queue) }.totals();
+    let queue = unsafe { self::queue(queue) };
+    let totals = queue.totals();
+    let (receives, received) = queue.receive_totals();
     let answer = bindings::mlx5_ulp_queue_stats {
         posted: totals.posted,
         doorbells: totals.doorbells,
@@ -212,6 +233,8 @@ unsafe extern "C" fn mlx5_ulp_queue_query_stats(
         errors: totals.errors,
         flushed: totals.flushed,
         unexpected: totals.invalid,
+        receives,
+        received,
     };
     // SAFETY: Guaranteed by the caller.
     unsafe { *stats = answer };

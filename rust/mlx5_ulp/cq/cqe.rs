@@ -51,6 +51,13 @@ impl Opcode {
     }
 }
 
+/// Whether an entry with this `op_own` is about a receive, and no error.
+#[inline(always)]
+pub const fn is_receive(op_own: u8) -> bool {
+    let opcode = op_own >> 4;
+    Opcode::RESP_WRITE_IMM.0 <= opcode && opcode <= Opcode::RESP_SEND_INV.0
+}
+
 /// Whether an entry with this `op_own` is ready for the consumer at counter `ci`.
 #[inline(always)]
 pub const fn ready(op_own: u8, ci: u32, log_size: u8) -> bool {
@@ -323,6 +330,14 @@ mod tests {
             let b = f.encode();
             assert_eq!((b[0x36], b[0x37]), (0x88, 0x13));
             assert_eq!(Cqe::decode(&b), Cqe::Failure(f));
+        }
+    }
+
+    #[test]
+    fn receives_are_told_by_their_opcode() {
+        for op_own in 0..=255u8 {
+            let receive = matches!(op_own >> 4, 1..=4);
+            assert_eq!(is_receive(op_own), receive);
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) mod interrupt;
 pub(crate) mod moderation;
 pub(crate) mod moderator;
 pub(crate) mod poll;
+mod receive;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod syndrome;
 mod unusual;

@@ -103,7 +103,8 @@ impl Completing {
         }
     }
 
-    /// From here on entries come in `cq`, must name this QP, and up to `depth` requests are in flight.
+    /// From here on entries come in `cq`, must name this QP, and up to `depth` requests and receives are in
+    /// flight.
     ///
     /// # Safety
     ///
@@ -311,6 +312,14 @@ impl SendQueue {
             let op_own = Tail::decode(&word.to_ne_bytes()).op_own;
             if !cqe::ready(op_own, now.consumer, log_entries) {
                 break;
+            }
+            if cqe::is_receive(op_own) {
+                self.take_receive(ring, now.consumer);
+                left = left.wrapping_sub(1);
+                if place.advance() {
+                    plain ^= cqe::OWNER;
+                }
+                continue;
             }
             // The first of a poll may be a block of more than the caller wanted: else nobody ever takes it.
             let limit = if left == budget {

@@ -43,7 +43,7 @@ pub(super) enum Took {
 }
 
 /// Copies the place at a counter.
-fn read(ring: &CqCore, at: u32) -> [u8; cqe::SIZE] {
+pub(super) fn read(ring: &CqCore, at: u32) -> [u8; cqe::SIZE] {
     let place = ring.cqe(at).cast::<u64>();
     let mut bytes = [0; cqe::SIZE];
     for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -91,10 +91,22 @@ impl SendQueue {
             .requests
             .view()
             .at(tail.wqe_counter, now.retired, posted);
+        let outcome = if syndrome.is_flush() {
+            Outcome::Flushed {
+                syndrome,
+                vendor_syndrome,
+            }
+        } else {
+            Outcome::Failed {
+                syndrome,
+                vendor_syndrome,
+            }
+        };
         match (tail.opcode(), range) {
             (Opcode::REQ_ERR, Some(range)) if tail.qpn == self.completing.qpn() => {
-                self.take_error(now, tail, range, syndrome, vendor_syndrome);
+                self.take_error(now, tail, range, outcome);
             }
+            (Opcode::RESP_ERR, _) => self.take_receive_error(tail, outcome),
             _ => self.nonsense(tail),
         }
         Took::Entries
@@ -182,29 +194,15 @@ impl SendQueue {
     ///
     /// Those before it that nothing reported were carried out if this is the first error entry: the device
     /// works in order, and once it has failed it reports every WQE.
-    fn take_error(
-        &self,
-        now: &mut Progress,
-        tail: &Tail,
-        range: Range,
-        syndrome: Syndrome,
-        vendor_syndrome: u8,
-    ) {
-        let outcome = if syndrome.is_flush() {
-            Outcome::Flushed {
-                syndrome,
-                vendor_syndrome,
-            }
-        } else {
-            Outcome::Failed {
-                syndrome,
-                vendor_syndrome,
-            }
-        };
+    fn take_error(&self, now: &mut Progress, tail: &Tail, range: Range, outcome: Outcome) {
         // No more posts before the first consumer hears of it.
         self.fail();
         if !self.completing.failed.swap(true, Relaxed) {
-            if !syndrome.is_flush() {
+            if let Outcome::Failed {
+                syndrome,
+                vendor_syndrome,
+            } = outcome
+            {
                 pr_warn!(
                     "queue {:#x}: WQE {} failed: {} (syndrome {:#x}, vendor {:#x})\n",
                     tail.qpn,
@@ -223,7 +221,7 @@ impl SendQueue {
     }
 
     /// An entry that cannot be.
-    fn nonsense(&self, tail: &Tail) {
+    pub(super) fn nonsense(&self, tail: &Tail) {
         self.completing.counters().invalid.add(1);
         if self.completing.reported.swap(true, Relaxed) {
             return;
@@ -243,5 +241,8 @@ impl SendQueue {
         self.retire_failed(&mut retired, self.credit.posted(), Outcome::SOFTWARE_FLUSH);
         let count = retired.wrapping_sub(before);
         self.completing.counters().completed.add(count.into());
+        if let Some(receives) = &self.receives {
+            receives.flush(self.context());
+        }
     }
 }

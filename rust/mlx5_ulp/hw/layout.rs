@@ -120,6 +120,9 @@ const _: () = {
     assert!(data::INLINE_HEADER == core::mem::offset_of!(bindings::mlx5_wqe_inline_seg, data));
 };
 
+// What ends the ranges of a receive.
+const _: () = assert!(data::LIST_END.lkey == bindings::MLX5_ULP_TERMINATE_LKEY);
+
 // Segments of a change to a memory key.
 const _: () = {
     let mut seg: bindings::mlx5_wqe_umr_ctrl_seg = pin_init::zeroed();

@@ -15,7 +15,10 @@ use super::{
     record::DoorbellRecord,
     uar::DoorbellRegister, //
 };
-use crate::device::Hold;
+use crate::{
+    device::Hold,
+    queue::shape::ReceiveRing, //
+};
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -31,21 +34,6 @@ const LOG_MIN_STRIDE: u32 = 4;
 /// The user index that stands for CQEs of version 0.
 const NO_USER_INDEX: u32 = 0x00ff_ffff;
 
-/// Shape of the receive queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReceiveQueue {
-    /// Log2 of its entries.
-    pub(crate) log_entries: u8,
-    /// Log2 of the bytes of one entry, 4 to 11.
-    pub(crate) log_stride: u8,
-}
-
-impl ReceiveQueue {
-    fn bytes(self) -> usize {
-        1 << (self.log_entries + self.log_stride)
-    }
-}
-
 /// What a queue pair is made of.
 pub(crate) struct QpConfig {
     /// Its protection domain.
@@ -59,7 +47,7 @@ pub(crate) struct QpConfig {
     /// Log2 of the send queue's basic blocks of 64 bytes.
     pub(crate) log_send_blocks: u8,
     /// The receive queue, if there is one.
-    pub(crate) receive: Option<ReceiveQueue>,
+    pub(crate) receive: Option<ReceiveRing>,
 }
 
 /// A reliable connected queue pair, and the memory of its rings.
@@ -94,13 +82,14 @@ impl QueuePair {
         if log_blocks > hold.caps().log_max_qp_sz || log_blocks > 15 {
             return Err(EINVAL);
         }
-        if config.receive.is_some_and(|r| {
-            r.log_entries > 15 || !(4..=11).contains(&r.log_stride) || r.bytes() < 64
-        }) {
+        if config
+            .receive
+            .is_some_and(|r| r.log_entries > hold.caps().log_max_qp_sz)
+        {
             return Err(EINVAL);
         }
         // The receive queue comes first, the send queue directly behind it.
-        let send_offset = config.receive.map_or(0, ReceiveQueue::bytes);
+        let send_offset = config.receive.map_or(0, ReceiveRing::bytes);
         let bytes = send_offset + (1usize << (u32::from(log_blocks) + LOG_BLOCK_BYTES));
         let ring = DmaBuffer::new(hold.clone(), bytes)?;
         let record = DoorbellRecord::new(hold.clone())?;
@@ -175,7 +164,6 @@ impl QueuePair {
     }
 
     /// First byte of the receive queue.
-    #[allow(dead_code)] // Until receives can be posted.
     pub(crate) fn receive_ring(&self) -> *mut u8 {
         self.ring.as_ptr().as_ptr()
     }

@@ -29,7 +29,6 @@ unsafe impl Sync for DoorbellRecord {}
 
 impl DoorbellRecord {
     /// Word of the receive queue's producer counter.
-    #[allow(dead_code)] // Until receives can be posted.
     pub(crate) const RECEIVE: usize = bindings::MLX5_RCV_DBR as usize;
     /// Word of the send queue's producer counter.
     pub(crate) const SEND: usize = bindings::MLX5_SND_DBR as usize;

@@ -13,6 +13,7 @@
 //! | [`works`] | posting requests of any kind |
 //! | [`encode`], [`merged`] | requests become WQEs |
 //! | [`doorbell`] | ring, now or later |
+//! | [`receive`] | room for messages of the peer |
 //! | [`report`] | have silent requests reported |
 //! | [`queue`] | life of a queue: create, connect, drain, shut down |
 //!
@@ -32,6 +33,7 @@ mod post;
 mod poster;
 #[expect(clippy::module_inception)]
 pub(crate) mod queue;
+pub(crate) mod receive;
 mod report;
 pub(crate) mod request;
 #[allow(dead_code, unreachable_pub)]

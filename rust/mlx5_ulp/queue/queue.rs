@@ -8,7 +8,10 @@ use super::{
         SendQueue,
         State, //
     },
-    shape::Shape, //
+    shape::{
+        ReceiveShape,
+        Shape, //
+    }, //
 };
 use crate::{
     cq::interrupt::Interrupt,
@@ -87,6 +90,8 @@ const MTU: Mtu = Mtu::B1024;
 pub(crate) struct QueueConfig {
     /// What its requests look like.
     pub(crate) shape: Shape,
+    /// What its receives look like, if it takes any.
+    pub(crate) receive: Option<ReceiveShape>,
     /// Who posts.
     pub(crate) handle: Handle,
     /// Completion vector, reduced to those that there are.
@@ -178,7 +183,13 @@ impl Queue {
         let hold = pd.hold().clone();
         let device = hold.device().clone();
         let send = Arc::pin_init(
-            SendQueue::new(config.shape, config.handle, &hold, config.context)?,
+            SendQueue::new(
+                config.shape,
+                config.receive,
+                config.handle,
+                &hold,
+                config.context,
+            )?,
             GFP_KERNEL,
         )?;
         let register = DoorbellRegister::new(hold.clone())?;
@@ -186,12 +197,15 @@ impl Queue {
         let cq = CompletionQueue::new(
             hold.clone(),
             &CqConfig {
-                // Twice the requests in flight: see `cq::poll`.
-                log_entries: config.shape.depth.next_power_of_two().ilog2() as u8 + 1,
+                // Twice what is in flight: see `cq::poll`.
+                log_entries: send.most_entries().next_power_of_two().ilog2() as u8 + 1,
                 vector: config.vector.checked_rem(vectors).unwrap_or(0) as u16,
                 context: Context::Tasklet,
-                // Who looks by himself wants the shortest way, and not to wait for a block.
-                compressed: hold.caps().cqe_compression && !config.polled,
+                // Who looks by himself wants the shortest way, and not to wait for a block. A block of
+                // receives would not tell what they brought.
+                compressed: hold.caps().cqe_compression
+                    && !config.polled
+                    && config.receive.is_none(),
             },
             register.clone(),
             Interrupt(send.clone()),
@@ -204,12 +218,12 @@ impl Queue {
                 recv_cq: cq.clone(),
                 register,
                 log_send_blocks: send.ring().log_blocks(),
-                receive: None,
+                receive: send.receives.as_ref().map(|r| r.ring()),
             },
             send.clone(),
         )?;
         qp.to_init(config.access)?;
-        // SAFETY: The ring has the size that was asked for, the queue pair is attached here only, and
+        // SAFETY: The rings have the size that was asked for, the queue pair is attached here only, and
         // `shutdown` closes the queue before it drops the queue pair, and ends it, with the work item
         // disabled, before it drops the completion queue. Until `connect` it is not open; if this function
         // fails, nobody has heard of the queue: nobody polls it.
@@ -372,6 +386,44 @@ impl Queue {
         Ok(())
     }
 
+    /// Ends its traffic: takes no more posts, and waits until everything in flight has completed. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the device is gone: everything has completed then, too; those of the firmware.
+    ///
+    /// # Safety
+    ///
+    /// Nobody posts to an exclusive queue meanwhile.
+    pub(crate) unsafe fn stop(&self) -> Result {
+        {
+            let hardware = self.hardware.lock();
+            let hardware = hardware.as_ref().ok_or(ENODEV)?;
+            self.send.stop();
+            if !self.send.is_dead() {
+                hardware.qp.to_error()?;
+            }
+        }
+        // SAFETY: Guaranteed by the caller.
+        unsafe { self.drain()? };
+        let Some(receives) = &self.send.receives else {
+            return Ok(());
+        };
+        let mut pause = 20;
+        while !receives.is_empty() || self.send.is_completing() {
+            if self.send.is_dead() {
+                self.shutdown();
+                return Err(ENODEV);
+            }
+            // One that was never connected is not armed; others may as well be helped.
+            if self.send.poll_now(u32::MAX) == 0 {
+                fsleep(Delta::from_micros(pause));
+                pause = pause.saturating_mul(2).min(1000);
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps it in the translation cache. Sleeps.
     ///
     /// # Errors
@@ -482,6 +534,12 @@ impl Source for Queue {
 }
 
 impl Queue {
+    /// Receives posted, and completed.
+    pub(crate) fn receive_totals(&self) -> (u64, u64) {
+        let receives = self.send.receives.as_ref();
+        receives.map_or((0, 0), |receives| receives.totals())
+    }
+
     /// Bytes that it takes: rings, records, tables and structures, those of mlx5_core in them included.
     fn memory(&self) -> usize {
         self.send
@@ -495,8 +553,10 @@ impl QueueReport for Queue {
     fn state(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let send = &self.send;
         let memory = self.memory();
+        let (receives, received) = self.receive_totals();
         f.write_fmt(fmt!(
-            "qpn {:#x}\nstate {:?}\ndepth {}\nblocks {}\nin_flight {}\nmemory {memory}\n",
+            "qpn {:#x}\nstate {:?}\ndepth {}\nblocks {}\nin_flight {}\nmemory {memory}\n\
+             receives {receives}\nreceived {received}\n",
             self.qpn,
             send.state(),
             send.shape().depth,

@@ -95,6 +95,10 @@ impl Outcome {
             status,
             syndrome: syndrome.0,
             vendor_syndrome,
+            flags: 0,
+            length: 0,
+            imm: 0,
+            invalidated_key: 0,
         }
     }
 }

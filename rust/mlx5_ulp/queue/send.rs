@@ -16,9 +16,13 @@ use super::{
         Poster,
         PosterCell, //
     },
+    receive::Receives,
     request::Requests,
     ring::Ring,
-    shape::Shape,
+    shape::{
+        ReceiveShape,
+        Shape, //
+    },
     slots::Slots,
 };
 use crate::{
@@ -123,6 +127,8 @@ pub(crate) struct SendQueue {
     pub(super) post_counters: PostCounters,
     pub(crate) credit: Credit,
     pub(crate) requests: Requests,
+    /// `None` for a queue that takes none.
+    pub(crate) receives: Option<Pin<KBox<Receives>>>,
     pub(crate) completing: Completing,
     #[pin]
     pub(crate) moderator: Moderator,
@@ -168,7 +174,7 @@ fn plain_head(qpn: u32) -> HeadTemplate {
 }
 
 impl SendQueue {
-    /// A queue for requests of `shape`, without memory, on the function of
+    /// A queue for requests of `shape` and these receives, without memory, on the function of
     /// `hold`: it takes no posts until [`SendQueue::attach`] and
     /// [`SendQueue::open`].
     ///
@@ -177,6 +183,7 @@ impl SendQueue {
     /// `EINVAL` for a shape out of range, `ENOMEM`.
     pub(crate) fn new(
         shape: Shape,
+        receive: Option<ReceiveShape>,
         handle: Handle,
         hold: &Hold,
         context: *mut c_void,
@@ -191,6 +198,13 @@ impl SendQueue {
             ring,
         )
         .ok_or(EINVAL)?;
+        let receives = match receive {
+            Some(shape) => {
+                let receives = Receives::new(shape, hold.caps().max_wqe_sz_rq)?;
+                Some(KBox::pin_init(receives, GFP_KERNEL)?)
+            }
+            None => None,
+        };
         Ok(pin_init!(Self {
             poster <- PosterCell::new(Poster {
                 producer: 0,
@@ -211,6 +225,7 @@ impl SendQueue {
             post_counters: PostCounters::default(),
             credit: Credit::new(),
             requests,
+            receives,
             completing: Completing::new(),
             moderator <- Moderator::new(settings),
             latency,
@@ -235,8 +250,8 @@ impl SendQueue {
     ///
     /// # Safety
     ///
-    /// `qp` must have a send ring of [`SendQueue::ring`], not be attached elsewhere, and outlive the time
-    /// from [`SendQueue::open`] to [`SendQueue::close`]. `cq` must live until [`SendQueue::end`] has
+    /// `qp` must have a send ring of [`SendQueue::ring`] and a receive ring of that of the receives, not be
+    /// attached elsewhere, and outlive the time until [`SendQueue::close`]. `cq` must live until [`SendQueue::end`] has
     /// returned and the work item is disabled. Nobody posts yet.
     pub(crate) unsafe fn attach(&self, qp: &QueuePair, cq: &CqCore) -> Result {
         let base = NonNull::new(qp.send_ring()).ok_or(EINVAL)?;
@@ -250,8 +265,12 @@ impl SendQueue {
         poster.doorbell = doorbell;
         poster.qpn = qp.number();
         // SAFETY: Guaranteed by the caller.
-        unsafe { self.completing.attach(cq, qp.number(), self.shape.depth) };
+        unsafe { self.completing.attach(cq, qp.number(), self.most_entries()) };
         poster.plain_head = plain_head(qp.number());
+        if let Some(receives) = &self.receives {
+            // SAFETY: Guaranteed by the caller.
+            unsafe { receives.attach(qp)? };
+        }
         Ok(())
     }
 
@@ -289,6 +308,9 @@ impl SendQueue {
 
     /// Whoever posted when the queue was closed to posts has done so when this returns. Sleeps.
     fn wait_for_posters(&self) {
+        if let Some(receives) = &self.receives {
+            receives.close();
+        }
         match self.handle {
             Handle::Shared => drop(self.poster.lock()),
             // An exclusive poster has interrupts off.
@@ -308,6 +330,22 @@ impl SendQueue {
         // Pairs with that of `open`: the limit that it sets does not land behind this one unseen.
         fence(SeqCst);
         self.credit.close();
+        if let Some(receives) = &self.receives {
+            receives.stop();
+        }
+    }
+
+    /// Takes no more posts, whether it was connected or not; whoever posted has done so when this returns.
+    /// Sleeps. Not at the same time as [`SendQueue::open`].
+    pub(crate) fn stop(&self) {
+        let _ = self.state.compare_exchange(
+            State::Unconnected as u32,
+            State::Failed as u32,
+            Release,
+            Relaxed,
+        );
+        self.fail();
+        self.wait_for_posters();
     }
 
     /// Nothing will be reported any more; what is in flight has to be flushed in software. Any context.
@@ -337,6 +375,12 @@ impl SendQueue {
     /// The ring that a queue pair must have to be attached.
     pub(crate) fn ring(&self) -> Ring {
         self.ring
+    }
+
+    /// Most completion entries that can be under way.
+    pub(crate) fn most_entries(&self) -> u32 {
+        let receives = self.receives.as_ref().map_or(0, |r| r.depth());
+        self.shape.depth.saturating_add(receives)
     }
 
     /// What requests may look like.
@@ -374,6 +418,7 @@ impl SendQueue {
         size_of::<Self>()
             .saturating_add(self.requests.bytes())
             .saturating_add(self.notes.bytes())
+            .saturating_add(self.receives.as_ref().map_or(0, |r| r.bytes()))
     }
 }
 

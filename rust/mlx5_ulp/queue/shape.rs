@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //! What requests look like that a queue is made for, and how large it becomes.
 
-use super::ring::Ring;
+use super::ring::{Ring, MAX_LOG_BLOCKS};
 use super::wqe::{blocks, data, BB, DS, MAX_BBS};
 
 /// The size of a queue in requests of a stated shape. A request that needs neither more ranges nor more
@@ -55,9 +55,100 @@ impl Shape {
     }
 }
 
+/// The size of a receive queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveShape {
+    /// Most receives in flight, not 0.
+    pub depth: u32,
+    /// Most data ranges of a receive, not 0.
+    pub max_sge: u32,
+}
+
+/// A receive ring: receives of the same length each, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveRing {
+    /// Base 2 logarithm of the receives.
+    pub log_entries: u8,
+    /// Base 2 logarithm of the bytes of one.
+    pub log_stride: u8,
+}
+
+impl ReceiveRing {
+    /// Segments of one receive.
+    pub const fn segments(self) -> u32 {
+        1 << (self.log_stride.saturating_sub(DS.ilog2() as u8) & 31)
+    }
+
+    /// Byte offset of segment `segment` of the receive with number `receive`, a multiple of 16 below
+    /// [`ReceiveRing::bytes`].
+    pub const fn segment_offset(self, receive: u32, segment: u32) -> usize {
+        let slot = receive as usize & ((1 << (self.log_entries & 31)) - 1);
+        let within = segment & self.segments().wrapping_sub(1);
+        (slot << (self.log_stride & 31)) + within as usize * DS
+    }
+
+    /// Length in bytes: at least a basic block, so that a send ring may follow.
+    pub const fn bytes(self) -> usize {
+        1 << (self.log_entries.wrapping_add(self.log_stride) & 63)
+    }
+}
+
+impl ReceiveShape {
+    /// The smallest ring that holds `depth` such receives, of at most `max_stride` bytes each. `None` if a
+    /// value is 0 or out of range, or the ring would be too large.
+    pub fn ring(&self, max_stride: u32) -> Option<ReceiveRing> {
+        let in_range = |value: u32| (1..=1 << MAX_LOG_BLOCKS).contains(&value);
+        if !in_range(self.depth) || !in_range(self.max_sge) {
+            return None;
+        }
+        let stride = self.max_sge.wrapping_mul(DS as u32).next_power_of_two();
+        if stride > max_stride {
+            return None;
+        }
+        // No ring is smaller than a basic block (`set_rq_size()` in `drivers/infiniband/hw/mlx5/qp.c`).
+        let least = (BB as u32).checked_div(stride)?.max(1);
+        let entries = self.depth.next_power_of_two().max(least);
+        Some(ReceiveRing {
+            log_entries: entries.trailing_zeros() as u8,
+            log_stride: stride.trailing_zeros() as u8,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn receive_rings() {
+        let ring = |depth, max_sge| {
+            let ring = ReceiveShape { depth, max_sge }.ring(512);
+            ring.map(|r| (r.log_entries, r.log_stride))
+        };
+        assert_eq!(ring(1, 1), Some((2, 4)));
+        assert_eq!(ring(5, 3), Some((3, 6)));
+        assert_eq!(ring(1, 32), Some((0, 9)));
+        assert_eq!(ring(1, 33), None);
+        assert_eq!(ring(0, 1), None);
+        assert_eq!(ring(1, 0), None);
+        assert_eq!(ring(32768, 1), Some((15, 4)));
+        assert_eq!(ring(32769, 1), None);
+        assert_eq!(ring(1, u32::MAX), None);
+        assert_eq!(ring(8, 3), Some((3, 6)));
+    }
+
+    #[test]
+    fn places_in_a_receive_ring() {
+        let shape = ReceiveShape {
+            depth: 4,
+            max_sge: 3,
+        };
+        let ring = shape.ring(512).unwrap();
+        assert_eq!((ring.bytes(), ring.segments()), (256, 4));
+        assert_eq!(ring.segment_offset(0, 0), 0);
+        assert_eq!(ring.segment_offset(5, 3), 64 + 48);
+        assert_eq!(ring.segment_offset(u32::MAX, u32::MAX), 256 - 16);
+    }
 
     const fn shape(depth: u32, max_sge: u32, max_inline: u32) -> Shape {
         Shape {

@@ -48,6 +48,8 @@ enum Local {
 struct Kind {
     opcode: Opcode,
     local: Local,
+    /// Immediate data, or a key.
+    imm: u32,
     /// Operands of an atomic.
     operands: Option<Atomic>,
     /// Most local ranges, beside what the queue was made for.
@@ -63,6 +65,15 @@ impl Kind {
         const READ: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_READ;
         const COMPARE_SWAP: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_COMPARE_SWAP;
         const FETCH_ADD: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD;
+        const WRITE_IMM: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE_IMM;
+        const SEND: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND;
+        const SEND_IMM: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_IMM;
+        const SEND_INV: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_INV;
+        let imm = match work.opcode {
+            WRITE_IMM | SEND_IMM => work.imm,
+            SEND_INV => work.invalidate_key,
+            _ => 0,
+        };
         let (opcode, local, compare, max_sge) = match work.opcode {
             WRITE => (Opcode::RDMA_WRITE, Local::Source, None, Shape::MAX_SGE),
             READ => {
@@ -74,11 +85,16 @@ impl Kind {
                 (Opcode::ATOMIC_CS, Local::Destination, compare, 1)
             }
             FETCH_ADD => (Opcode::ATOMIC_FA, Local::Destination, Some(0), 1),
+            WRITE_IMM => (Opcode::RDMA_WRITE_IMM, Local::Source, None, Shape::MAX_SGE),
+            SEND => (Opcode::SEND, Local::Source, None, Shape::MAX_SGE),
+            SEND_IMM => (Opcode::SEND_IMM, Local::Source, None, Shape::MAX_SGE),
+            SEND_INV => (Opcode::SEND_INVAL, Local::Source, None, Shape::MAX_SGE),
             _ => return Err(EINVAL),
         };
         Ok(Self {
             opcode,
             local,
+            imm,
             operands: compare.map(|compare| Atomic {
                 swap_add: work.operand,
                 compare,
@@ -148,7 +164,12 @@ impl SendQueue {
         }
         // SAFETY: The caller guarantees the ranges.
         let ranges = unsafe { ranges(work.sge, work.num_sge) };
-        let mut head = Shape::HEAD_DS;
+        let (second, mut head) = if kind.opcode.has_remote_address() {
+            let remote = remote(work.remote_addr, work.rkey);
+            (Some(remote.encode()), Shape::HEAD_DS)
+        } else {
+            (None, 1)
+        };
         if let Some(operands) = kind.operands {
             let whole = matches!(ranges, [range] if range.length == ATOMIC_BYTES);
             if !whole || work.remote_addr % u64::from(ATOMIC_BYTES) != 0 {
@@ -167,12 +188,11 @@ impl SendQueue {
         };
         let control = Control {
             opcode: kind.opcode,
-            imm: 0,
+            imm: kind.imm,
             ds,
             bytes,
             fence: fence(work.flags),
         };
-        let second = Some(remote(work.remote_addr, work.rkey).encode());
         self.finish_wqe(poster, at, &control, second, work.flags, work.request);
         Ok(())
     }

@@ -28,6 +28,14 @@ pub struct Data {
     pub addr: u64,
 }
 
+/// Behind the last range of a receive that has fewer than its WQE has room for
+/// (`MLX5_TERMINATE_SCATTER_LIST_LKEY`).
+pub const LIST_END: Data = Data {
+    byte_count: 0,
+    lkey: 0x100,
+    addr: 0,
+};
+
 impl Data {
     /// The bytes as they stand in the ring.
     #[inline(always)]

@@ -258,7 +258,6 @@ impl QueuePair {
     /// # Errors
     ///
     /// Those of [`cmd::exec`](crate::hw::cmd::exec).
-    #[allow(dead_code)] // Queues end by being destroyed.
     pub(crate) fn to_error(&self) -> Result {
         let mut inbox = Mailbox::new()?;
         inbox

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# SENDs, WRITEs with immediate data and receives, through the interface in C: what they bring, more of them
+# than the device can count, peers that are not ready, messages that are too long, stopping.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 180
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: (WQE|receive) [0-9]+ failed: (remote invalid request error|local length error)
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+consumer_test messages not_ready too_long stop receive_refusals many_messages
+same_objects "$before"
+rmmod mlx5_ulp
