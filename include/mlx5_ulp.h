@@ -24,11 +24,13 @@
 
 struct device;
 struct ib_device;
+struct scatterlist;
 
 struct mlx5_ulp_device;
 struct mlx5_ulp_queue;
 struct mlx5_ulp_exclusive;
 struct mlx5_ulp_region;
+struct mlx5_ulp_fast_region;
 struct mlx5_ulp_request;
 
 /* -------------------------------------------------------------- device -- */
@@ -153,6 +155,23 @@ u32 mlx5_ulp_local_key(const struct mlx5_ulp_device *dev);
  */
 struct device *mlx5_ulp_dma_device(const struct mlx5_ulp_device *dev);
 
+/**
+ * mlx5_ulp_unsafe_global_key() - a key to all memory, for peers
+ * @dev: the handle
+ * @access: of &enum mlx5_ulp_access, what peers may do
+ * @key: filled in
+ *
+ * Whoever is connected to a queue of this handle and learns the key reads or
+ * writes **all memory of this machine** that the device can reach, by its DMA
+ * address. For closed systems whose peers are trusted like the kernel itself. The
+ * log says that it was made. It is good until the handle is closed.
+ *
+ * Context: May sleep.
+ * Return: 0, %-EINVAL for unknown bits in @access, %-ENODEV, %-ENOMEM, or what the
+ * firmware answered.
+ */
+int mlx5_ulp_unsafe_global_key(struct mlx5_ulp_device *dev, unsigned int access, u32 *key);
+
 /* -------------------------------------------------------------- region -- */
 
 /**
@@ -198,6 +217,36 @@ struct mlx5_ulp_region *mlx5_ulp_region_create(struct mlx5_ulp_device *dev,
 					       unsigned int access);
 
 /**
+ * mlx5_ulp_region_create_sg() - register a scatterlist
+ * @dev: the handle
+ * @sgl: its first entry
+ * @nents: entries, as dma_map_sg() for mlx5_ulp_dma_device() has answered; they
+ *	stay mapped until the region is destroyed
+ * @access: of &enum mlx5_ulp_access
+ *
+ * The first byte has the address mlx5_ulp_region_address(), the others follow.
+ *
+ * Context: May sleep.
+ * Return: the region, to be given back by mlx5_ulp_region_destroy(), or an
+ * ERR_PTR(): %-EINVAL for an empty list, one with a hole (an entry inside it that
+ * does not begin and end with a page's), or unknown bits in @access, %-ENODEV,
+ * %-ENOMEM, or what the firmware answered.
+ */
+struct mlx5_ulp_region *mlx5_ulp_region_create_sg(struct mlx5_ulp_device *dev,
+						  struct scatterlist *sgl,
+						  unsigned int nents,
+						  unsigned int access);
+
+/**
+ * mlx5_ulp_region_address() - the address of a region's first byte
+ * @region: the region
+ *
+ * Context: Any context.
+ * Return: the address, as requests and peers give it.
+ */
+u64 mlx5_ulp_region_address(const struct mlx5_ulp_region *region);
+
+/**
  * mlx5_ulp_region_destroy() - make the keys of a region useless
  * @region: the region
  *
@@ -220,6 +269,80 @@ void mlx5_ulp_region_destroy(struct mlx5_ulp_region *region);
  */
 u32 mlx5_ulp_region_key(const struct mlx5_ulp_region *region);
 
+/* --------------------------------------------------------- fast region -- */
+
+/* Most pages of a fast region. */
+#define MLX5_ULP_MAX_FAST_PAGES	512
+
+/**
+ * mlx5_ulp_fast_region_create() - make a key for registration by requests
+ * @dev: the handle, the same as that of the queues
+ * @max_pages: most pages of one registration, 1 to %MLX5_ULP_MAX_FAST_PAGES
+ *
+ * mlx5_ulp_region_create() is a command of the firmware. This is made once, and
+ * then used as often as wanted:
+ *
+ * 1. mlx5_ulp_fast_region_map() puts a scatterlist into it;
+ * 2. a request with %MLX5_ULP_OP_REGISTER makes its key valid; requests behind it
+ *    in the same queue may use the key;
+ * 3. a request with %MLX5_ULP_OP_INVALIDATE, or the peer's SEND that invalidates
+ *    it, makes the key useless. When that has completed, back to 1.
+ *
+ * Context: May sleep.
+ * Return: the region, to be given back by mlx5_ulp_fast_region_destroy(), or an
+ * ERR_PTR(): %-EINVAL for @max_pages out of range, %-ENODEV, %-ENOMEM, or what the
+ * firmware answered.
+ */
+struct mlx5_ulp_fast_region *mlx5_ulp_fast_region_create(struct mlx5_ulp_device *dev,
+							 unsigned int max_pages);
+
+/**
+ * mlx5_ulp_fast_region_destroy() - give back a key, valid or not
+ * @region: the region
+ *
+ * When this returns, no peer reaches memory by it. Requests that name the region
+ * must have completed.
+ *
+ * Context: May sleep.
+ */
+void mlx5_ulp_fast_region_destroy(struct mlx5_ulp_fast_region *region);
+
+/**
+ * mlx5_ulp_fast_region_map() - say what is to be registered
+ * @region: the region, whose key is not valid, and with no registration in flight
+ * @sgl: first entry of a scatterlist
+ * @nents: entries, as dma_map_sg() for mlx5_ulp_dma_device() has answered; they
+ *	stay mapped as long as the key is valid
+ *
+ * Changes the key: the low byte is another one each time, so a peer that has kept
+ * the old one is refused.
+ *
+ * Context: Any context; one call at a time for a region.
+ * Return: 0, %-EINVAL for a list that is empty or has a hole (see
+ * mlx5_ulp_region_create_sg()), %-EMSGSIZE for more pages than there is room for,
+ * %-ENODEV when the device is gone. After an error nothing can be registered.
+ */
+int mlx5_ulp_fast_region_map(struct mlx5_ulp_fast_region *region,
+			     struct scatterlist *sgl, unsigned int nents);
+
+/**
+ * mlx5_ulp_fast_region_key() - the key, as of the last mapping
+ * @region: the region
+ *
+ * Context: Any context.
+ * Return: the key: local key and, with the rights given, the peer's.
+ */
+u32 mlx5_ulp_fast_region_key(const struct mlx5_ulp_fast_region *region);
+
+/**
+ * mlx5_ulp_fast_region_address() - the address of the first byte that is mapped
+ * @region: the region
+ *
+ * Context: Any context.
+ * Return: the address, as requests and peers give it.
+ */
+u64 mlx5_ulp_fast_region_address(const struct mlx5_ulp_fast_region *region);
+
 /* --------------------------------------------------------------- queue -- */
 
 /**
@@ -231,6 +354,9 @@ u32 mlx5_ulp_region_key(const struct mlx5_ulp_region *region);
  * @MLX5_ULP_QUEUE_POLLED: no interrupts: requests complete in mlx5_ulp_poll(),
  *	mlx5_ulp_queue_drain() and mlx5_ulp_queue_destroy() only, and are not
  *	compressed by the device; ORed
+ * @MLX5_ULP_QUEUE_REGISTERS: %MLX5_ULP_OP_REGISTER and %MLX5_ULP_OP_INVALIDATE
+ *	can be posted. Each request takes three basic blocks of the ring then, at
+ *	least; ORed
  * @MLX5_ULP_QUEUE_NAMED: found by the name in @qid of &struct
  *	mlx5_ulp_queue_attr; ORed
  */
@@ -239,6 +365,7 @@ enum mlx5_ulp_queue_flags {
 	MLX5_ULP_QUEUE_EXCLUSIVE	= 1 << 0,
 	MLX5_ULP_QUEUE_POLLED		= 1 << 1,
 	MLX5_ULP_QUEUE_NAMED		= 1 << 2,
+	MLX5_ULP_QUEUE_REGISTERS	= 1 << 3,
 };
 
 /* Largest function number and largest local number in the name of a queue. */
@@ -538,10 +665,10 @@ struct mlx5_ulp_completion {
  *
  * Part of the consumer's own structure, found from it by container_of(). It
  * must stay valid until @done is called. Requests of one queue end in the order
- * in which they were posted; so do its receives, each kind by itself. @done runs in softirq context (or in that of
- * whoever drains, destroys or removes), one at a time for one queue. It may
- * post, also to the same queue: the credit of the request that ended is free
- * again when it is called. It must not sleep.
+ * in which they were posted; so do its receives, each kind by itself. @done runs
+ * in softirq context (or in that of whoever drains, stops, destroys or removes),
+ * one at a time for one queue. It may post, also to the same queue: the credit of
+ * the request that ended is free again when it is called. It must not sleep.
  */
 struct mlx5_ulp_request {
 	void (*done)(struct mlx5_ulp_request *request,
@@ -682,6 +809,11 @@ int mlx5_ulp_exclusive_post_writes(struct mlx5_ulp_exclusive *queue,
  * @MLX5_ULP_OP_SEND_IMM: likewise, with @imm
  * @MLX5_ULP_OP_SEND_INV: likewise; the peer's device invalidates the key
  *	@invalidate_key of the peer before it completes the receive
+ * @MLX5_ULP_OP_REGISTER: @region becomes valid for what was mapped, with the
+ *	rights @access. Requests behind it in this queue wait for that. Fails, and
+ *	with it the queue, when the key is valid already
+ * @MLX5_ULP_OP_INVALIDATE: @invalidate_key, of a fast region of ours, becomes
+ *	useless. When it has completed, no peer reaches the memory
  *
  * Requests of a queue start in the order in which they were posted, and complete
  * in that order. But a request may be carried out while a READ or an atomic
@@ -698,6 +830,8 @@ enum mlx5_ulp_opcode {
 	MLX5_ULP_OP_SEND,
 	MLX5_ULP_OP_SEND_IMM,
 	MLX5_ULP_OP_SEND_INV,
+	MLX5_ULP_OP_REGISTER,
+	MLX5_ULP_OP_INVALIDATE,
 };
 
 /**
@@ -714,7 +848,10 @@ enum mlx5_ulp_opcode {
  * @operand: the new value, or what is added
  * @compare: the value that is expected
  * @imm: a number that the peer gets
- * @invalidate_key: key of the peer, which it has allowed to be invalidated so
+ * @invalidate_key: key of a fast region: of the peer for a SEND, of ours for an
+ *	invalidation
+ * @region: what is registered
+ * @access: of &enum mlx5_ulp_access, the rights that it is registered with
  *
  * What the opcode does not need is ignored.
  */
@@ -730,6 +867,8 @@ struct mlx5_ulp_work {
 	u64 compare;
 	u32 imm;
 	u32 invalidate_key;
+	struct mlx5_ulp_fast_region *region;
+	u32 access;
 };
 
 /**
@@ -744,7 +883,9 @@ struct mlx5_ulp_work {
  * Context: Any context.
  * Return: as mlx5_ulp_post_write(), for the chain as a whole; %-EINVAL also for
  * an opcode that does not exist, an atomic whose range or address is not of 8
- * bytes, and %MLX5_ULP_INLINE where it cannot be.
+ * bytes, %MLX5_ULP_INLINE where it cannot be, and a registration of nothing;
+ * %-EMSGSIZE also for a registration or invalidation on a queue without
+ * %MLX5_ULP_QUEUE_REGISTERS.
  */
 int mlx5_ulp_post(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_work *works,
 		  unsigned int count);

@@ -12,7 +12,7 @@
 //! 1. No new [`Hold`] is given out, the device can no longer be found.
 //! 2. [`Member::removal_notice`] of every member: consumers are told. Nothing has vanished
 //!    yet, so they can stop, flush and give things back in their own order.
-//! 3. [`Member::shutdown`] of every member that is left, the last one first: firmware objects are
+//! 3. [`Member::shutdown`] of every member that is left, queues first: firmware objects are
 //!    destroyed.
 //! 4. Wait for the last [`Hold`] (an object that is just being created or read).
 //!
@@ -71,6 +71,12 @@ pub(crate) trait Member: Send + Sync {
     /// The device is about to go. Called once, from process context, may sleep. Everything
     /// still works; when it returns the member's owner must not rely on that any more.
     fn removal_notice(&self);
+
+    /// Whether the device acts for it: such members are shut down first, and what the device is told to act
+    /// on after them.
+    fn is_active(&self) -> bool {
+        false
+    }
 
     /// Gives back every firmware object and every [`Hold`]. From process context, may sleep.
     /// When it returns, the device is no longer touched and calls on the handle fail with
@@ -318,10 +324,13 @@ impl Device {
         for member in &members {
             member.removal_notice();
         }
-        // What was made last goes first: queues before the regions that their requests name, or the
-        // device would find those gone before it is told to stop.
-        for member in members.iter().rev() {
-            member.shutdown();
+        // Queues before the regions that their requests name, or the device would find those gone before
+        // it is told to stop; else what was made last goes first.
+        for active in [true, false] {
+            let of_its_kind = |member: &&Arc<dyn Member>| member.is_active() == active;
+            for member in members.iter().rev().filter(of_its_kind) {
+                member.shutdown();
+            }
         }
     }
 

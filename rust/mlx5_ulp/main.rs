@@ -17,6 +17,7 @@ mod cq;
 mod device;
 mod doorbell;
 mod errno;
+mod fast_region;
 mod hw;
 mod observe;
 mod params;

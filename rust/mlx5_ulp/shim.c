@@ -73,6 +73,31 @@ int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
 	return dma_mapping_error(dev, *dma) ? -EIO : 0;
 }
 
+int mlx5_ulp_shim_sg_pages(struct scatterlist *sgl, unsigned int nents, u64 *pages,
+			   u32 room, struct mlx5_ulp_pages *range)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	memset(range, 0, sizeof(*range));
+	for_each_sg(sgl, sg, nents, i) {
+		u64 start = sg_dma_address(sg), end = start + sg_dma_len(sg), page;
+
+		if (start == end || (i && offset_in_page(start)) ||
+		    (i + 1 < nents && offset_in_page(end)))
+			return -EINVAL;
+		if (!i)
+			range->offset = offset_in_page(start);
+		for (page = start - offset_in_page(start); page < end; page += PAGE_SIZE) {
+			if (range->count < room)
+				pages[range->count] = page;
+			range->count++;
+		}
+		range->length += end - start;
+	}
+	return range->count ? 0 : -EINVAL;
+}
+
 void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq)
 {
 	synchronize_irq(cq->irqn);

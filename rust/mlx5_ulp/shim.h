@@ -11,6 +11,7 @@
 #include <linux/mlx5/cq.h>
 #include <linux/mlx5/driver.h>
 #include <linux/pci.h>
+#include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
 
 /* The mlx5 device below @ibdev, or NULL if there is none or it isn't a PCI function. */
@@ -45,6 +46,22 @@ extern char *mlx5_ulp_param_wqe_compression;
  */
 int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
 			   unsigned int dir, dma_addr_t *dma);
+
+/* Pages of a range: how many, where it begins in the first, bytes. */
+struct mlx5_ulp_pages {
+	u32 count;
+	u64 offset;
+	u64 length;
+};
+
+/*
+ * Write the DMA addresses of the pages of a mapped scatterlist to @pages, up to
+ * @room of them, and count them all. -EINVAL if it has a hole: an entry that
+ * doesn't begin or end at a page's, but at the ends of the list; or if it is
+ * empty.
+ */
+int mlx5_ulp_shim_sg_pages(struct scatterlist *sgl, unsigned int nents, u64 *pages,
+			   u32 room, struct mlx5_ulp_pages *range);
 
 /*
  * What mlx5_core_destroy_cq() does after its command, for a queue whose command

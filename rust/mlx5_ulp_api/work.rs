@@ -105,6 +105,8 @@ impl<T: Done> Work<'_, T> {
             compare,
             imm,
             invalidate_key,
+            region: core::ptr::null_mut(),
+            access: 0,
         }
     }
 }

@@ -23,7 +23,8 @@ enum {
 int pair_open(struct pair *pair, size_t bytes, const struct mlx5_ulp_queue_attr *attr)
 {
 	struct mlx5_ulp_queue_attr receiver = {
-		.depth = 1,
+		.depth = 4,
+		.flags = MLX5_ULP_QUEUE_REGISTERS,
 		.access = PEER_ACCESS,
 		.max_recv_depth = PAIR_RECEIVES,
 		.max_recv_sge = PAIR_RECEIVE_RANGES,

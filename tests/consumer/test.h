@@ -111,6 +111,12 @@ int test_too_long(void);
 int test_stop(void);
 int test_receive_refusals(void);
 
+/* keys.c */
+int test_registration(void);
+int test_registered_source(void);
+int test_registration_refusals(void);
+int test_regions(void);
+
 /* lifetime.c */
 int test_destroy_in_flight(void);
 int test_close_order(void);

@@ -3,7 +3,9 @@
 //! `struct mlx5_ulp_device`: a consumer's hold on a device.
 
 use super::{
+    access,
     declared,
+    int_result,
     pointer_result, //
 };
 use crate::{
@@ -12,6 +14,7 @@ use crate::{
         Member, //
     },
     hw::{
+        access::Access,
         cq,
         mkey::MemoryKey,
         pd::ProtectionDomain, //
@@ -39,6 +42,8 @@ use kernel::{
     error::code::*,
     ffi::{
         c_char,
+        c_int,
+        c_uint,
         c_void, //
     },
     new_mutex,
@@ -64,8 +69,9 @@ enum Notice {
 
 /// The firmware objects that all of a consumer's queues and regions share.
 struct Hardware {
-    // The key before its domain.
+    // The keys before their domain.
     _local_key: MemoryKey,
+    global_keys: KVec<MemoryKey>,
     pd: Arc<ProtectionDomain>,
 }
 
@@ -123,7 +129,11 @@ impl Handle {
                 local_key: AtomicU32::new(key.key()),
                 dma_device: AtomicPtr::new(hold.dma_device()),
                 hardware <- new_mutex!(
-                    Some(Hardware { _local_key: key, pd }),
+                    Some(Hardware {
+                        _local_key: key,
+                        global_keys: KVec::new(),
+                        pd,
+                    }),
                     "mlx5_ulp_handle"
                 ),
                 limits,
@@ -151,6 +161,23 @@ impl Handle {
     pub(super) fn pd(&self) -> Result<Arc<ProtectionDomain>> {
         let hardware = self.hardware.lock();
         Ok(hardware.as_ref().ok_or(ENODEV)?.pd.clone())
+    }
+
+    /// The key to local memory by DMA address; 0 once the device is gone.
+    pub(super) fn local_key(&self) -> u32 {
+        self.local_key.load(Relaxed)
+    }
+
+    /// Makes a key to all memory, with these rights for peers. It lives as long as the handle is open. Sleeps.
+    fn global_key(&self, access: Access) -> Result<u32> {
+        let mut hardware = self.hardware.lock();
+        let Some(hardware) = &mut *hardware else {
+            return Err(ENODEV);
+        };
+        let key = MemoryKey::all_memory_remote(hardware.pd.clone(), access)?;
+        let number = key.key();
+        hardware.global_keys.push(key, GFP_KERNEL)?;
+        Ok(number)
     }
 
     /// The device.
@@ -225,6 +252,7 @@ declared!(
     mlx5_ulp_close,
     mlx5_ulp_query_limits,
     mlx5_ulp_local_key,
+    mlx5_ulp_unsafe_global_key,
     mlx5_ulp_dma_device,
 );
 
@@ -325,7 +353,7 @@ unsafe extern "C" fn mlx5_ulp_query_limits(
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_local_key(dev: *const bindings::mlx5_ulp_device) -> u32 {
     // SAFETY: Guaranteed by the caller.
-    unsafe { handle(dev) }.local_key.load(Relaxed)
+    unsafe { handle(dev) }.local_key()
 }
 
 /// See `<mlx5_ulp.h>`.
@@ -337,4 +365,23 @@ unsafe extern "C" fn mlx5_ulp_local_key(dev: *const bindings::mlx5_ulp_device) -
 unsafe extern "C" fn mlx5_ulp_dma_device(dev: *const bindings::mlx5_ulp_device) -> *mut device {
     // SAFETY: Guaranteed by the caller.
     unsafe { handle(dev) }.dma_device.load(Relaxed)
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `dev` must be an open handle, `key` valid for writing.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_unsafe_global_key(
+    dev: *mut bindings::mlx5_ulp_device,
+    access: c_uint,
+    key: *mut u32,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    let made = self::access(access).and_then(|access| unsafe { handle(dev) }.global_key(access));
+    int_result(made.map(|number| {
+        // SAFETY: Guaranteed by the caller.
+        unsafe { *key = number };
+    }))
 }

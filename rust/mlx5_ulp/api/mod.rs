@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`device`] | `struct mlx5_ulp_device`: a consumer's hold on a device |
 //! | [`region`] | `struct mlx5_ulp_region`: registered memory |
+//! | [`fast_region`] | `struct mlx5_ulp_fast_region`: memory that requests register |
 //! | [`queue`] | `struct mlx5_ulp_queue`: create, connect, drain, destroy |
 //! | [`find`] | queues by name and by number |
 //! | [`post`] | posting, the only part that is on the data path |
@@ -14,6 +15,7 @@
 //! removal of a device leaves handles alive: their calls answer `ENODEV` until they are destroyed.
 
 mod device;
+mod fast_region;
 mod find;
 mod post;
 mod queue;
@@ -48,7 +50,7 @@ use declared;
 /// # Errors
 ///
 /// `EINVAL` for bits that mean nothing.
-fn access(bits: u32) -> Result<Access> {
+pub(crate) fn access(bits: u32) -> Result<Access> {
     const WRITE: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_WRITE;
     const READ: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_READ;
     const ATOMIC: u32 = bindings::mlx5_ulp_access_MLX5_ULP_ACCESS_REMOTE_ATOMIC;

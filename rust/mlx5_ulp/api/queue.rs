@@ -78,19 +78,25 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
     let create = || {
         const EXCLUSIVE: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_EXCLUSIVE;
         const POLLED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_POLLED;
+        const REGISTERS: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_REGISTERS;
         const NAMED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED;
-        if attr.flags & !(EXCLUSIVE | POLLED | NAMED) != 0 {
+        if attr.flags & !(EXCLUSIVE | POLLED | NAMED | REGISTERS) != 0 {
             return Err(EINVAL);
         }
         let handle = match attr.flags & EXCLUSIVE {
             0 => Handle::Shared,
             _ => Handle::Exclusive,
         };
+        // A registration takes as much room as a request with so many ranges.
+        let least_sge = match attr.flags & REGISTERS {
+            0 => 1,
+            _ => Shape::REGISTRATION_SGE,
+        };
         let config = QueueConfig {
             handle,
             shape: Shape {
                 depth: attr.depth,
-                max_sge: attr.max_sge.max(1),
+                max_sge: attr.max_sge.max(least_sge),
                 max_inline: attr.max_inline,
             },
             receive: (attr.max_recv_depth != 0).then_some(ReceiveShape {

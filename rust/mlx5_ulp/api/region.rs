@@ -5,7 +5,10 @@
 use super::{
     access,
     declared,
-    device::handle,
+    device::{
+        handle,
+        Handle, //
+    },
     pointer_result, //
 };
 use crate::{
@@ -14,14 +17,17 @@ use crate::{
         Member, //
     },
     hw::{
+        access::Access,
         mapping::{
             Direction,
             KernelMapping, //
         },
         mkey::MemoryKey, //
     },
+    table,
 };
 use kernel::{
+    error::to_result,
     ffi::{
         c_uint,
         c_void, //
@@ -43,6 +49,7 @@ struct Region {
     #[pin]
     key: Mutex<Option<MemoryKey>>,
     number: u32,
+    address: u64,
 }
 
 impl Region {
@@ -60,8 +67,7 @@ impl Region {
         let access = access(bits)?;
         // SAFETY: The caller passes an open handle.
         let handle = unsafe { handle(dev) };
-        let pd = handle.pd()?;
-        let hold = pd.hold().clone();
+        let hold = handle.pd()?.hold().clone();
         let direction = if access.writes() {
             Direction::Bidirectional
         } else {
@@ -69,11 +75,52 @@ impl Region {
         };
         // SAFETY: Guaranteed by the caller.
         let mapping = unsafe { KernelMapping::new(hold, memory.cast(), len, direction)? };
-        let key = MemoryKey::remote(pd, mapping, memory as u64, access)?;
+        Self::of_mapping(handle, mapping, memory as u64, access)
+    }
+
+    /// Registers the pages of a mapped scatterlist, addressed from the offset in the first page on.
+    ///
+    /// # Safety
+    ///
+    /// `sgl` must be a list of `nents` entries, which stay mapped until the region is given back.
+    unsafe fn of_list(
+        dev: *mut bindings::mlx5_ulp_device,
+        sgl: *mut bindings::scatterlist,
+        nents: u32,
+        bits: u32,
+    ) -> Result<Arc<Self>> {
+        let access = access(bits)?;
+        // SAFETY: The caller passes an open handle.
+        let handle = unsafe { handle(dev) };
+        let hold = handle.pd()?.hold().clone();
+        let mut range: bindings::mlx5_ulp_pages = pin_init::zeroed();
+        let mut list = |pages: *mut u64, room: u32| {
+            // SAFETY: The caller passes the list; there is `room` at `pages`.
+            to_result(unsafe {
+                bindings::mlx5_ulp_shim_sg_pages(sgl, nents, pages, room, &mut range)
+            })?;
+            Ok::<_, Error>((range.count, range.offset, range.length))
+        };
+        let (count, offset, length) = list(core::ptr::null_mut(), 0)?;
+        let mut pages = table::of_defaults::<u64>(count as usize)?;
+        list(pages.as_mut_ptr(), count)?;
+        let mapping = KernelMapping::of_pages(hold, pages, offset as usize, length as usize)?;
+        Self::of_mapping(handle, mapping, offset, access)
+    }
+
+    /// Registers what is mapped, with this address as that of its first byte.
+    fn of_mapping(
+        handle: &Handle,
+        mapping: Arc<KernelMapping>,
+        address: u64,
+        access: Access,
+    ) -> Result<Arc<Self>> {
+        let key = MemoryKey::remote(handle.pd()?, mapping, address, access)?;
         let device = handle.device().clone();
         let region = Arc::pin_init(
             pin_init!(Self {
                 number: key.key(),
+                address,
                 key <- new_mutex!(Some(key), "mlx5_ulp_region"),
                 device,
             }),
@@ -101,6 +148,8 @@ impl Member for Region {
 
 declared!(
     mlx5_ulp_region_create,
+    mlx5_ulp_region_create_sg,
+    mlx5_ulp_region_address,
     mlx5_ulp_region_destroy,
     mlx5_ulp_region_key,
 );
@@ -120,6 +169,34 @@ unsafe extern "C" fn mlx5_ulp_region_create(
     // SAFETY: Guaranteed by the caller.
     let region = unsafe { Region::new(dev, memory, length, access) };
     pointer_result(region.map(|region| Arc::into_raw(region).cast_mut().cast()))
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `dev` must be an open handle; `sgl` a list of `nents` entries that stay mapped until the region is destroyed.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_region_create_sg(
+    dev: *mut bindings::mlx5_ulp_device,
+    sgl: *mut bindings::scatterlist,
+    nents: c_uint,
+    access: c_uint,
+) -> *mut bindings::mlx5_ulp_region {
+    // SAFETY: Guaranteed by the caller.
+    let region = unsafe { Region::of_list(dev, sgl, nents, access) };
+    pointer_result(region.map(|region| Arc::into_raw(region).cast_mut().cast()))
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `region` must be a region that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_region_address(region: *const bindings::mlx5_ulp_region) -> u64 {
+    // SAFETY: A region is the pointer of an `Arc<Region>`, alive by the caller's word.
+    unsafe { (*region.cast::<Region>()).address }
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -73,7 +73,7 @@ impl DmaBuffer {
 
     /// Where the device finds each of its pages, for the `pas` of a command. Log2 of their
     /// size in units of the device's page (`log_page_size`) is 0.
-    pub(super) fn pages(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn pages(&self) -> impl Iterator<Item = u64> + '_ {
         (self.dma..).step_by(PAGE_BYTES).take(self.page_count())
     }
 

@@ -6,6 +6,7 @@ use super::{
     cmd::field,
     ifc::Field, //
 };
+use crate::wqe::ctrl::Fence;
 use core::ptr::NonNull;
 use mlx5_ulp_bindings as bindings;
 
@@ -24,6 +25,8 @@ pub(crate) struct Caps {
     log_max_ra_req_qp: u8,
     /// Log2 of the READs and atomics of a peer under way at a queue pair.
     log_max_ra_res_qp: u8,
+    /// What a change to a key has to wait for.
+    pub(crate) umr_fence: Fence,
     /// Whether there are compare-and-swap and fetch-and-add of 8 bytes.
     pub(crate) atomic: bool,
     /// Log2 of the bytes of one doorbell register, both halves together.
@@ -56,6 +59,7 @@ impl Caps {
             max_wqe_sz_rq: general.word(field!(cmd_hca_cap, max_wqe_sz_rq)),
             log_max_ra_req_qp: general.get(field!(cmd_hca_cap, log_max_ra_req_qp)),
             log_max_ra_res_qp: general.get(field!(cmd_hca_cap, log_max_ra_res_qp)),
+            umr_fence: umr_fence(general.word(field!(cmd_hca_cap, umr_fence))),
             atomic: general.get(field!(cmd_hca_cap, atomic)) != 0,
             log_bf_reg_size: general.get(field!(cmd_hca_cap, log_bf_reg_size)),
             cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
@@ -71,6 +75,15 @@ impl Caps {
     /// READs and atomics of a queue pair that can be under way, in either direction: at most 128.
     pub(crate) fn max_reads(&self) -> u8 {
         1 << self.log_max_ra_req_qp.min(self.log_max_ra_res_qp).min(7)
+    }
+}
+
+/// What a change to a key has to wait for (`mlx5_get_umr_fence()` in `drivers/infiniband/hw/mlx5/main.c`).
+fn umr_fence(capability: u32) -> Fence {
+    match capability {
+        bindings::MLX5_CAP_UMR_FENCE_NONE => Fence::None,
+        bindings::MLX5_CAP_UMR_FENCE_SMALL => Fence::InitiatorSmall,
+        _ => Fence::StrongOrdering,
     }
 }
 

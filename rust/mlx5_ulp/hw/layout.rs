@@ -6,6 +6,7 @@
 
 use crate::{
     cq::cqe,
+    fast_region::FastRegion,
     queue::shape::Shape,
     wqe::{
         self,
@@ -119,6 +120,9 @@ const _: () = {
     assert!(data::INLINE == bindings::MLX5_INLINE_SEG);
     assert!(data::INLINE_HEADER == core::mem::offset_of!(bindings::mlx5_wqe_inline_seg, data));
 };
+
+// The list of a fast registration fits a page.
+const _: () = assert!(FastRegion::MAX_PAGES == bindings::MLX5_ULP_MAX_FAST_PAGES);
 
 // What ends the ranges of a receive.
 const _: () = assert!(data::LIST_END.lkey == bindings::MLX5_ULP_TERMINATE_LKEY);

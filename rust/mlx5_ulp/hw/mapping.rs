@@ -43,7 +43,8 @@ pub(crate) struct KernelMapping {
     /// Where the range starts in its first page.
     offset: usize,
     len: usize,
-    direction: Direction,
+    /// `None` if it is somebody else's to unmap.
+    direction: Option<Direction>,
     hold: Hold,
 }
 
@@ -76,7 +77,7 @@ impl KernelMapping {
             pages: KVVec::with_capacity(count, GFP_KERNEL)?,
             offset,
             len,
-            direction,
+            direction: Some(direction),
             hold,
         };
         for i in 0..count {
@@ -98,6 +99,29 @@ impl KernelMapping {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
+    /// Takes note of a range that its owner has mapped and will unmap.
+    ///
+    /// `pages` are its pages' DMA addresses; it starts at `offset` in the first and is `len` bytes long.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn of_pages(
+        hold: Hold,
+        pages: KVVec<u64>,
+        offset: usize,
+        len: usize,
+    ) -> Result<Arc<Self>> {
+        let this = Self {
+            pages,
+            offset,
+            len,
+            direction: None,
+            hold,
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
     /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -116,6 +140,9 @@ impl KernelMapping {
 
 impl Drop for KernelMapping {
     fn drop(&mut self) {
+        let Some(direction) = self.direction else {
+            return;
+        };
         for dma in &self.pages {
             // SAFETY: The hold keeps the device alive; each page was mapped with these values.
             unsafe {
@@ -123,7 +150,7 @@ impl Drop for KernelMapping {
                     self.hold.dma_device(),
                     *dma,
                     PAGE_BYTES,
-                    self.direction.to_kernel().into(),
+                    direction.to_kernel().into(),
                     0,
                 )
             };

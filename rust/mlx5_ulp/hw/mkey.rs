@@ -2,7 +2,7 @@
 
 //! Memory keys.
 //!
-//! A key names memory to the device and says what may be done with it. Three kinds are made
+//! A key names memory to the device and says what may be done with it. Four kinds are made
 //! here, told apart by the function that makes them, because they differ most in what a
 //! mistake or a hostile peer can do:
 //!
@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | [`MemoryKey::local`] | all, by DMA address | none |
 //! | [`MemoryKey::remote`] | one mapped range | as given |
+//! | [`MemoryKey::free`] | none until a WQE says so | as the WQE says |
 //! | [`MemoryKey::all_memory_remote`] | all, by DMA address | as given |
 
 use super::{
@@ -75,11 +76,7 @@ impl MemoryKey {
     /// # Errors
     ///
     /// Those of [`cmd::exec`](super::cmd::exec).
-    #[allow(dead_code)] // No consumer has asked yet.
-    pub(crate) fn all_memory_remote(
-        pd: Arc<ProtectionDomain>,
-        access: Access,
-    ) -> Result<Self> {
+    pub(crate) fn all_memory_remote(pd: Arc<ProtectionDomain>, access: Access) -> Result<Self> {
         pr_warn!("a key to all memory was made for remote access\n");
         Self::all_memory(pd, access)
     }
@@ -139,6 +136,35 @@ impl MemoryKey {
                     .map(|dma| dma | u64::from(bindings::MLX5_MTT_PERM_RW)),
             );
         Self::create(pd, inbox, Some(mapping))
+    }
+
+    /// A key that is free: of no use until a WQE registers memory by it, up to `entries` pages. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`cmd::exec`](super::cmd::exec).
+    pub(crate) fn free(pd: Arc<ProtectionDomain>, entries: u32) -> Result<Self> {
+        let mut inbox = Self::inbox(&pd, Access::default(), 0)?;
+        let octwords = entries.div_ceil(ADDRESSES_PER_OCTWORD as u32);
+        inbox
+            .set(field!(create_mkey_in, memory_key_mkey_entry.free), 1u32)
+            .set(field!(create_mkey_in, memory_key_mkey_entry.umr_en), 1u32)
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.access_mode_1_0),
+                bindings::MLX5_MKC_ACCESS_MODE_MTT,
+            )
+            .set(
+                field!(create_mkey_in, memory_key_mkey_entry.log_page_size),
+                kernel::page::PAGE_SIZE.ilog2(),
+            )
+            .set(
+                field!(
+                    create_mkey_in,
+                    memory_key_mkey_entry.translations_octword_size
+                ),
+                octwords,
+            );
+        Self::create(pd, inbox, None)
     }
 
     /// The key, as work requests carry it.

@@ -84,8 +84,10 @@ impl SendQueue {
             return;
         }
         let depth_if = |plain: bool| if plain { self.shape.depth } else { 0 };
-        let one = depth_if(!poster.blueflame.takes_plain());
-        let chain = depth_if(poster.merge.is_none() && !poster.blueflame.takes_plain());
+        // What follows a registration has to wait for it: the general way says so.
+        let plain = !poster.blueflame.takes_plain() && !poster.registered;
+        let one = depth_if(plain);
+        let chain = depth_if(plain && poster.merge.is_none());
         self.credit.open(self.handle, Way::One, one);
         self.credit.open(self.handle, Way::Chain, chain);
         // As in `open`: a failure meanwhile sees these limits, or is seen here.

@@ -51,6 +51,8 @@ pub(super) struct Cursor {
     pub(super) wqes: u32,
     /// Blocks of these beyond one each.
     pub(super) more_blocks: u32,
+    /// Whether the last request was a registration.
+    pub(super) registered: bool,
     /// Beginning of the last WQE.
     pub(super) head: [u8; 8],
     /// The last WQE.
@@ -78,6 +80,7 @@ impl Cursor {
             unsignaled: poster.unsignaled,
             wqes: 0,
             more_blocks: 0,
+            registered: poster.registered,
             head: [0; 8],
             last: LastWqe {
                 block: poster.producer,
@@ -182,6 +185,8 @@ pub(super) struct Control {
     pub(super) bytes: u32,
     /// What must have finished before.
     pub(super) fence: Fence,
+    /// Whether it is a registration.
+    pub(super) registers: bool,
 }
 
 impl SendQueue {
@@ -217,6 +222,7 @@ impl SendQueue {
             ds,
             bytes,
             fence: fence(write.flags),
+            registers: false,
         };
         let second = Some(remote(write.remote_addr, write.rkey).encode());
         self.finish_wqe(poster, at, &control, second, write.flags, write.request);
@@ -235,7 +241,14 @@ impl SendQueue {
         request: *mut bindings::mlx5_ulp_request,
     ) {
         let signal = at.signal(request_flags, poster.most_silent);
-        let flags = Flags::new(control.fence, signal, request_flags & flags::SOLICITED != 0);
+        // What follows a registration uses its key, as far as anybody knows.
+        let fence = match control.fence {
+            Fence::None if at.registered => Fence::InitiatorSmall,
+            Fence::Fence if at.registered => Fence::SmallAndFence,
+            fence => fence,
+        };
+        at.registered = control.registers;
+        let flags = Flags::new(fence, signal, request_flags & flags::SOLICITED != 0);
         let ctrl = Ctrl {
             imm: control.imm,
             ..at.ctrl(poster.qpn, control.opcode, control.ds, flags)

@@ -10,7 +10,7 @@
 //! | [`request`] | the consumer's side of a request: the only calls back |
 //! | [`send`] | the data path's state: attach, open, fail, close |
 //! | [`post`] | reserve, fill, commit |
-//! | [`works`] | posting requests of any kind |
+//! | [`works`], [`keys`] | posting requests of any kind; those that change keys |
 //! | [`encode`], [`merged`] | requests become WQEs |
 //! | [`doorbell`] | ring, now or later |
 //! | [`receive`] | room for messages of the peer |
@@ -28,6 +28,7 @@ mod doorbell;
 mod encode;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod in_flight;
+mod keys;
 mod merged;
 mod post;
 mod poster;

@@ -250,7 +250,11 @@ impl SendQueue {
         let ctrl = Ctrl::with_head(at.head, Flags::new(Fence::None, signal, false));
         poster.slots.put(
             at.block,
-            [ctrl, remote(write.remote_addr, write.rkey).encode(), data(range).encode()],
+            [
+                ctrl,
+                remote(write.remote_addr, write.rkey).encode(),
+                data(range).encode(),
+            ],
             at.request,
             write.request as usize,
         );
@@ -323,7 +327,7 @@ impl SendQueue {
         poster.prefetch();
         match poster.merge {
             // SAFETY: Guaranteed by the caller.
-            Some(limits) if count > 1 => unsafe {
+            Some(limits) if count > 1 && !poster.registered => unsafe {
                 self.encode_merged(poster, &mut at, writes, &limits)?
             },
             _ => {
@@ -350,6 +354,10 @@ impl SendQueue {
     ) {
         let count = at.request.wrapping_sub(first);
         self.commit(poster, at, count);
+        if poster.registered != at.registered {
+            poster.registered = at.registered;
+            self.open_short_ways(poster);
+        }
         if latency::is_on() {
             self.note_filled(first, count);
         }

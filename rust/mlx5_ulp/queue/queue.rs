@@ -470,6 +470,10 @@ impl Member for Queue {
         // The handle of the device tells the consumer; a queue has nothing to add.
     }
 
+    fn is_active(&self) -> bool {
+        true
+    }
+
     fn shutdown(&self) {
         // Held to the end: whoever connects has opened the queue or finds it gone, and whoever else
         // shuts down waits for the last callback, too.

@@ -63,6 +63,7 @@ use crate::{
     },
     wqe::{
         ctrl::{
+            Fence,
             Head,
             HeadTemplate, //
         },
@@ -148,6 +149,8 @@ pub(crate) struct SendQueue {
     ring: Ring,
     /// Address of the PCI function, for tracepoints.
     pub(crate) pci: u32,
+    /// What a registration waits for.
+    pub(super) umr_fence: Fence,
     /// Longest message that the device takes, bytes.
     pub(super) max_message: u32,
     /// Goes back to the consumer with each completion.
@@ -189,6 +192,7 @@ impl SendQueue {
         context: *mut c_void,
     ) -> Result<impl PinInit<Self> + use<>> {
         let (settings, pci) = (hold.params().moderation(), hold.pci_address());
+        let umr_fence = hold.caps().umr_fence;
         let max_message = 1 << hold.caps().log_max_msg.min(31);
         let (latency, notes) = (hold.latency().clone(), Notes::new(hold));
         let ring = shape.ring().ok_or(EINVAL)?;
@@ -212,6 +216,7 @@ impl SendQueue {
                 unsignaled: 0,
                 most_silent: shape.depth / 2,
                 signaled_rung: 0,
+                registered: false,
                 plain_head: plain_head(0),
                 slots: Slots::none(ring),
                 policy: Policy::new(Mode::Each, 1, 1),
@@ -239,6 +244,7 @@ impl SendQueue {
             shape,
             ring,
             pci,
+            umr_fence,
             max_message,
             context,
             // SAFETY: At the offset that is told; `close` cancels it.

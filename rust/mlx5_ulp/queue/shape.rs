@@ -2,7 +2,7 @@
 //! What requests look like that a queue is made for, and how large it becomes.
 
 use super::ring::{Ring, MAX_LOG_BLOCKS};
-use super::wqe::{blocks, data, BB, DS, MAX_BBS};
+use super::wqe::{blocks, data, umr, BB, DS, MAX_BBS};
 
 /// The size of a queue in requests of a stated shape. A request that needs neither more ranges nor more
 /// inline bytes than said here fits while fewer than `depth` are in flight.
@@ -23,6 +23,10 @@ impl Shape {
     /// Most data ranges of any request: a WQE is at most [`MAX_BBS`] blocks long, and its length in
     /// segments must fit six bits.
     pub const MAX_SGE: u32 = (MAX_BBS * BB / DS) as u32 - 1 - Self::HEAD_DS;
+
+    /// Data ranges of a WRITE that is as long as the WQE of a registration: control, change, key, list.
+    pub const REGISTRATION_SGE: u32 =
+        (DS + umr::CTRL_SIZE + umr::MKEY_SIZE + data::SIZE).div_ceil(DS) as u32 - Self::HEAD_DS;
 
     /// Most data ranges of a READ: its WQE fits 512 bytes (`MLX5_MAX_SGE_RD`).
     pub const MAX_READ_SGE: u32 = (512 / DS) as u32 - Self::HEAD_DS;
@@ -166,6 +170,7 @@ mod tests {
     fn the_largest_request_fits_a_wqe() {
         assert_eq!(Shape::MAX_SGE, 61);
         assert_eq!(Shape::MAX_READ_SGE, 30);
+        assert_eq!(Shape::REGISTRATION_SGE, 7);
         assert_eq!(Shape::MAX_INLINE, 972);
         assert_eq!(ring_blocks(shape(1, 61, 972)), Some(16));
         assert_eq!(ring_blocks(shape(1, 62, 0)), None);

@@ -113,7 +113,7 @@ impl SendQueue {
     ///
     /// # Safety
     ///
-    /// As [`SendQueue::post_writes`], for each of `works`.
+    /// As [`SendQueue::post_writes`], for each of `works`; the region of a registration must exist.
     pub(crate) unsafe fn post_works(
         &self,
         handle: Handle,
@@ -158,6 +158,14 @@ impl SendQueue {
         if work.flags & !(flags::ALL | flags::SOLICITED) != 0 {
             return Err(EINVAL);
         }
+        const REGISTER: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_REGISTER;
+        const INVALIDATE: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_INVALIDATE;
+        match work.opcode {
+            // SAFETY: Guaranteed by the caller.
+            REGISTER => return unsafe { self.encode_register(poster, at, work) },
+            INVALIDATE => return self.encode_invalidate(poster, at, work),
+            _ => {}
+        }
         let kind = Kind::of(work)?;
         if work.num_sge > kind.max_sge {
             return Err(EMSGSIZE);
@@ -192,6 +200,7 @@ impl SendQueue {
             ds,
             bytes,
             fence: fence(work.flags),
+            registers: false,
         };
         self.finish_wqe(poster, at, &control, second, work.flags, work.request);
         Ok(())
