@@ -398,7 +398,14 @@ static inline u32 mlx5_ulp_qid(u8 vf_id, u32 local_qid)
  * @qid: with %MLX5_ULP_QUEUE_NAMED, its name: of mlx5_ulp_qid()
  * @max_recv_depth: receives that may wait for messages; 0 for a queue without
  * @max_recv_sge: most data ranges of one receive, 1 if left 0
- * @context: passed with each completion
+ * @space: called when there is room again after posts have found the queue full
+ *	(%-EAGAIN), or %NULL: once, however many posts that were, and again only
+ *	when another post has found it full. There need not be room for a whole
+ *	chain. Runs where completion callbacks run, not at the same time as one of
+ *	this queue, under no lock of a poster; it may post, and must not sleep.
+ *	Called also when posts have become useless, by the error that they answer
+ *	then
+ * @context: passed with each completion, and to @space
  *
  * A request that needs neither more ranges nor more inline bytes than said here
  * always fits while fewer than @depth are in flight.
@@ -413,6 +420,7 @@ struct mlx5_ulp_queue_attr {
 	u32 qid;
 	u32 max_recv_depth;
 	u32 max_recv_sge;
+	void (*space)(void *context);
 	void *context;
 };
 
@@ -736,7 +744,8 @@ struct mlx5_ulp_write {
  *
  * Context: Any context.
  * Return: 0, and the request completes exactly once; or an error, and nothing
- * was posted: %-EAGAIN when the queue is full (post again from a completion),
+ * was posted: %-EAGAIN when the queue is full (post again from a completion, or
+ * when @space of &struct mlx5_ulp_queue_attr is called),
  * %-ENOTCONN when it is not connected yet, %-EPIPE when it has failed,
  * %-ENODEV when the device is gone, %-EMSGSIZE when the request has more ranges
  * or inline bytes than the queue was made for, or a chain more requests,
@@ -903,6 +912,63 @@ int mlx5_ulp_post(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_work *work
  */
 int mlx5_ulp_exclusive_post(struct mlx5_ulp_exclusive *queue,
 			    const struct mlx5_ulp_work *works, unsigned int count);
+
+/**
+ * struct mlx5_ulp_reservation - room in a queue that nobody else takes
+ * @left: requests that can still be posted from it; for the holder to read, and to
+ *	set to 0 before the first use
+ */
+struct mlx5_ulp_reservation {
+	u32 left;
+};
+
+/**
+ * mlx5_ulp_reserve() - reserve room
+ * @queue: the queue, connected
+ * @reservation: gets @count more, all or none
+ * @count: requests
+ *
+ * For requests that must be posted once something has begun: the WRITEs and the
+ * SEND of a response, say. Who holds a reservation must use or release it without
+ * waiting for room in the same queue: others get %-EAGAIN meanwhile, and
+ * mlx5_ulp_queue_drain() may have to wait for it.
+ *
+ * Context: Any context. One call at a time for a reservation; of an exclusive
+ * queue, for its poster.
+ * Return: 0, or an error, and nothing was reserved: as mlx5_ulp_post_write().
+ */
+int mlx5_ulp_reserve(struct mlx5_ulp_queue *queue,
+		     struct mlx5_ulp_reservation *reservation, u32 count);
+
+/**
+ * mlx5_ulp_post_reserved() - post a chain from a reservation, all or none
+ * @queue: the queue
+ * @reservation: made by mlx5_ulp_reserve() on this queue
+ * @works: the chain
+ * @count: its length
+ *
+ * As mlx5_ulp_post(), and never %-EAGAIN. After an error the reservation is what
+ * it was.
+ *
+ * Context: As mlx5_ulp_reserve().
+ * Return: as mlx5_ulp_post(); %-EINVAL also when the chain is longer than what is
+ * left.
+ */
+int mlx5_ulp_post_reserved(struct mlx5_ulp_queue *queue,
+			   struct mlx5_ulp_reservation *reservation,
+			   const struct mlx5_ulp_work *works, unsigned int count);
+
+/**
+ * mlx5_ulp_release() - give back what is left of a reservation
+ * @queue: the queue, whatever has become of it
+ * @reservation: made by mlx5_ulp_reserve() on this queue; empty afterwards
+ *
+ * Not needed before mlx5_ulp_queue_destroy().
+ *
+ * Context: As mlx5_ulp_reserve().
+ */
+void mlx5_ulp_release(struct mlx5_ulp_queue *queue,
+		      struct mlx5_ulp_reservation *reservation);
 
 /**
  * struct mlx5_ulp_receive - room for one message

@@ -187,7 +187,7 @@ impl FastRegion {
         self.shutdown();
     }
 
-    /// Has `fill` write up to [`FastRegion::max_pages`] DMA addresses of pages and say how many there are, where
+    /// Has `fill` write the DMA addresses of pages, as many as there is room for, and say how many there are, where
     /// the range begins in the first, and its length. The key gets a new low byte, so that one that is left from
     /// before does not reach this memory. Any context.
     ///
@@ -217,11 +217,6 @@ impl FastRegion {
         mapped.length = length;
         mapped.variant = mapped.variant.wrapping_add(1);
         Ok(self.index | u32::from(mapped.variant))
-    }
-
-    /// Most pages.
-    pub(crate) fn max_pages(&self) -> u32 {
-        self.max_pages
     }
 
     /// Address of the first byte in the key.

@@ -25,6 +25,7 @@ pub(crate) use queue::{
     Queue,
     QueueAttr,
     QueueRef,
+    Reservation,
     Statistics,
     CHAIN, //
 };

@@ -25,6 +25,7 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
+    ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
@@ -116,6 +117,7 @@ impl Queue {
             max_inline: 0,
             max_recv_depth: attr.max_recv_depth,
             max_recv_sge: attr.max_recv_sge,
+            space: None,
             vector: attr.vector,
             access: attr.access.bits(),
             flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED | named,
@@ -268,7 +270,7 @@ pub(crate) struct QueueRef<'a> {
     _queue: PhantomData<&'a Queue>,
 }
 
-impl QueueRef<'_> {
+impl<'a> QueueRef<'a> {
     /// # Safety
     ///
     /// The queue must exist during the lifetime.
@@ -365,27 +367,23 @@ impl QueueRef<'_> {
     /// `EAGAIN` if they do not all fit into the queue now, `EMSGSIZE` for more than [`CHAIN`] or more ranges
     /// than the queue was made for, `EINVAL`, `ENOTCONN`, `EPIPE`, `ENODEV`. Nothing was posted then.
     pub(crate) fn post<T: Done>(&self, works: &[Work<'_, T>]) -> Result {
-        if works.len() > CHAIN {
-            return Err(EMSGSIZE);
-        }
-        let raw: [_; CHAIN] = core::array::from_fn(|i| match works.get(i) {
-            Some(work) => work.into_raw(),
-            // SAFETY: All zeroes is a valid value of this plain structure.
-            None => unsafe { core::mem::zeroed() },
-        });
-        let count = works.len() as u32;
-        // SAFETY: By the type invariant the queue exists. The ranges are borrowed by `works`. Each request
-        // keeps itself alive until it has been told. `Flags` has no way to say that addresses are to be
-        // read by the CPU.
-        let status = unsafe { bindings::mlx5_ulp_post(self.handle.as_ptr(), raw.as_ptr(), count) };
-        let result = to_result(status);
-        if result.is_err() {
-            for work in raw.iter().take(works.len()) {
-                // SAFETY: Nothing was posted, so no completion gives the reference back.
-                drop(unsafe { Request::<T>::from_raw(work.request) });
-            }
-        }
-        result
+        post_chain(works, |works, count| {
+            // SAFETY: By the type invariant the queue exists; as `post_chain` guarantees.
+            unsafe { bindings::mlx5_ulp_post(self.handle.as_ptr(), works, count) }
+        })
+    }
+
+    /// `mlx5_ulp_reserve()`. Any context. Room for `count` requests, given back when dropped.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if there is no room for all of them now, `EMSGSIZE` if there never is, `ENOTCONN`, `EPIPE`,
+    /// `ENODEV`.
+    pub(crate) fn reserve(&self, count: u32) -> Result<Reservation<'a>> {
+        let mut raw = bindings::mlx5_ulp_reservation { left: 0 };
+        // SAFETY: By the type invariant the queue exists; `raw` is ours.
+        to_result(unsafe { bindings::mlx5_ulp_reserve(self.handle.as_ptr(), &mut raw, count) })?;
+        Ok(Reservation { queue: *self, raw })
     }
 
     /// `mlx5_ulp_post_receives()`. Any context. The request of each of them is told when a message has come,
@@ -436,6 +434,67 @@ impl QueueRef<'_> {
         unsafe { bindings::mlx5_ulp_queue_query_stats(self.handle.as_ptr(), &mut stats) };
         stats
     }
+}
+
+/// Room in a queue that nobody else takes (`struct mlx5_ulp_reservation`), given back when dropped.
+pub(crate) struct Reservation<'a> {
+    queue: QueueRef<'a>,
+    raw: bindings::mlx5_ulp_reservation,
+}
+
+impl Reservation<'_> {
+    /// Requests that can still be posted from it.
+    pub(crate) fn left(&self) -> u32 {
+        self.raw.left
+    }
+
+    /// `mlx5_ulp_post_reserved()`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueueRef::post`], but never `EAGAIN`; `EINVAL` also if there are more than are left.
+    pub(crate) fn post<T: Done>(&mut self, works: &[Work<'_, T>]) -> Result {
+        let (handle, raw) = (self.queue.handle, &mut self.raw);
+        post_chain(works, |works, count| {
+            // SAFETY: By the type invariant of `QueueRef` the queue exists, and the reservation is of it; as
+            // `post_chain` guarantees.
+            unsafe { bindings::mlx5_ulp_post_reserved(handle.as_ptr(), raw, works, count) }
+        })
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant of `QueueRef` the queue exists, and the reservation is of it.
+        unsafe { bindings::mlx5_ulp_release(self.queue.handle.as_ptr(), &mut self.raw) };
+    }
+}
+
+/// Has `post` post a chain: as [`QueueRef::post`].
+///
+/// The chain that `post` gets is valid for the call, its ranges are borrowed by `works`, each request keeps itself
+/// alive until it has been told, and [`Flags`](super::Flags) has no way to say that addresses are to be read by
+/// the CPU.
+fn post_chain<T: Done>(
+    works: &[Work<'_, T>],
+    post: impl FnOnce(*const bindings::mlx5_ulp_work, u32) -> c_int,
+) -> Result {
+    if works.len() > CHAIN {
+        return Err(EMSGSIZE);
+    }
+    let raw: [_; CHAIN] = core::array::from_fn(|i| match works.get(i) {
+        Some(work) => work.into_raw(),
+        // SAFETY: All zeroes is a valid value of this plain structure.
+        None => unsafe { core::mem::zeroed() },
+    });
+    let result = to_result(post(raw.as_ptr(), works.len() as u32));
+    if result.is_err() {
+        for work in raw.iter().take(works.len()) {
+            // SAFETY: Nothing was posted, so no completion gives the reference back.
+            drop(unsafe { Request::<T>::from_raw(work.request) });
+        }
+    }
+    result
 }
 
 impl Drop for Queue {

@@ -117,6 +117,11 @@ int test_registered_source(void);
 int test_registration_refusals(void);
 int test_regions(void);
 
+/* room.c */
+int test_reservation(void);
+int test_space(void);
+int test_space_released(void);
+
 /* lifetime.c */
 int test_destroy_in_flight(void);
 int test_close_order(void);

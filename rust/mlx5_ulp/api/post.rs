@@ -20,6 +20,9 @@ declared!(
     mlx5_ulp_exclusive_post_writes,
     mlx5_ulp_post,
     mlx5_ulp_exclusive_post,
+    mlx5_ulp_reserve,
+    mlx5_ulp_post_reserved,
+    mlx5_ulp_release,
     mlx5_ulp_post_receives,
     mlx5_ulp_flush,
     mlx5_ulp_poll,
@@ -146,6 +149,60 @@ unsafe extern "C" fn mlx5_ulp_exclusive_post(
             .send()
             .post_works(Handle::Exclusive, chain(works, count))
     })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet, `reservation` valid and used by nobody else. Nobody posts to
+/// an exclusive queue meanwhile.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_reserve(
+    queue: *mut bindings::mlx5_ulp_queue,
+    reservation: *mut bindings::mlx5_ulp_reservation,
+    count: u32,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe {
+        self::queue(queue)
+            .send()
+            .reserve(&mut (*reservation).left, count)
+    })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// As [`mlx5_ulp_reserve`] and [`mlx5_ulp_post`].
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_post_reserved(
+    queue: *mut bindings::mlx5_ulp_queue,
+    reservation: *mut bindings::mlx5_ulp_reservation,
+    works: *const bindings::mlx5_ulp_work,
+    count: c_uint,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe {
+        self::queue(queue)
+            .send()
+            .post_reserved(&mut (*reservation).left, chain(works, count))
+    })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// As [`mlx5_ulp_reserve`].
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_release(
+    queue: *mut bindings::mlx5_ulp_queue,
+    reservation: *mut bindings::mlx5_ulp_reservation,
+) {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { self::queue(queue).send().release(&mut (*reservation).left) };
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -107,6 +107,7 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
             access: access(attr.access)?.remote,
             name: (attr.flags & NAMED != 0).then_some(Name::from_raw(attr.qid)),
             polled: attr.flags & POLLED != 0,
+            space: attr.space,
             context: attr.context,
         };
         Queue::new(pd?, &config)

@@ -421,6 +421,22 @@ impl SendQueue {
         }
     }
 
+    /// As [`SendQueue::tell_space`], once the turn is free. Sleeps.
+    pub(crate) fn tell_space_later(&self) {
+        if !self.space_is_wanted() {
+            return;
+        }
+        loop {
+            {
+                let _softirqs = SoftirqsOff::new();
+                if let Some(_turn) = self.turn() {
+                    return self.tell_space();
+                }
+            }
+            fsleep(Delta::from_micros(20));
+        }
+    }
+
     /// Takes up to `budget` entries for a consumer who looks by himself. Any context but hard interrupts.
     pub(crate) fn poll_now(&self, budget: u32) -> u32 {
         let _softirqs = SoftirqsOff::new();
@@ -452,6 +468,7 @@ impl SendQueue {
     pub(crate) fn end(&self, turn: &Turn<'_>) {
         while self.poll(turn, u32::MAX) != 0 {}
         self.flush_in_software();
+        self.tell_space();
         self.completing.over.store(true, Release);
     }
 }

@@ -103,6 +103,13 @@ impl Credit {
         self.room_below(limit, n)
     }
 
+    /// Whether there is room for a request of any kind. A snapshot.
+    pub fn has_room(&self, handle: Handle) -> bool {
+        let limit =
+            self.posting.0.limits[handle as usize][Way::Any as usize].load(Ordering::Relaxed);
+        self.in_flight() < limit
+    }
+
     /// As [`Credit::reserve`], with at most `limit` requests in flight, whether the queue is closed or
     /// not.
     ///
@@ -270,6 +277,20 @@ mod tests {
         for way in [Any, One, Chain] {
             assert_eq!(c.reserve(Shared, way, 1), Err(Full));
         }
+    }
+
+    #[test]
+    fn room_below_a_limit() {
+        let c = open(4);
+        c.commit(3);
+        assert!(c.has_room(Shared));
+        c.open(Shared, Any, 3);
+        assert!(!c.has_room(Shared));
+        assert_eq!(c.reserve_below(4, 1), Ok(3));
+        c.retire();
+        assert!(c.has_room(Shared));
+        c.close();
+        assert!(!c.has_room(Shared));
     }
 
     #[test]

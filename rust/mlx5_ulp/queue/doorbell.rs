@@ -74,20 +74,25 @@ impl SendQueue {
         // The doorbell of an exclusive queue is rung at the end of each post, whatever the mode.
         let deferring = self.handle == Handle::Shared && config.mode != Mode::Each;
         self.deferring.store(deferring, Relaxed);
+        self.attended
+            .store(deferring || self.space.is_watched(), Relaxed);
         self.ring_if(&mut poster, cause);
-        self.open_short_ways(&poster);
+        self.open_ways(&poster);
     }
 
-    /// Opens the short ways of posting that these settings leave, if the queue is open at all.
-    pub(super) fn open_short_ways(&self, poster: &Poster) {
+    /// Opens the ways of posting that these settings leave, up to the room that is not reserved, if the queue is
+    /// open at all.
+    pub(super) fn open_ways(&self, poster: &Poster) {
         if self.state() != State::Connected {
             return;
         }
-        let depth_if = |plain: bool| if plain { self.shape.depth } else { 0 };
+        let depth = self.shape.depth.saturating_sub(poster.reserved);
+        let depth_if = |plain: bool| if plain { depth } else { 0 };
         // What follows a registration has to wait for it: the general way says so.
         let plain = !poster.blueflame.takes_plain() && !poster.registered;
         let one = depth_if(plain);
         let chain = depth_if(plain && poster.merge.is_none());
+        self.credit.open(self.handle, Way::Any, depth);
         self.credit.open(self.handle, Way::One, one);
         self.credit.open(self.handle, Way::Chain, chain);
         // As in `open`: a failure meanwhile sees these limits, or is seen here.
@@ -193,12 +198,19 @@ impl SendQueue {
     /// what waits, and the load by which the policy adapts. Any context.
     #[inline(always)]
     pub(crate) fn completed(&self, retired: u32) {
+        if self.attended.load(Relaxed) {
+            self.completed_attended(retired);
+        }
+    }
+
+    #[inline(never)]
+    fn completed_attended(&self, retired: u32) {
+        self.tell_space();
         if self.deferring.load(Relaxed) {
             self.completed_deferring(retired);
         }
     }
 
-    #[inline(never)]
     fn completed_deferring(&self, retired: u32) {
         let mut poster = self.poster.lock();
         let busy = self.expects_completion(poster.signaled_rung);

@@ -14,6 +14,7 @@
 //! | [`encode`], [`merged`] | requests become WQEs |
 //! | [`doorbell`] | ring, now or later |
 //! | [`receive`] | room for messages of the peer |
+//! | [`room`] | reserve it, tell of it |
 //! | [`report`] | have silent requests reported |
 //! | [`queue`] | life of a queue: create, connect, drain, shut down |
 //!
@@ -39,6 +40,7 @@ mod report;
 pub(crate) mod request;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod ring;
+pub(crate) mod room;
 pub(crate) mod send;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod shape;

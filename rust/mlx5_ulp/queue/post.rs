@@ -356,7 +356,7 @@ impl SendQueue {
         self.commit(poster, at, count);
         if poster.registered != at.registered {
             poster.registered = at.registered;
-            self.open_short_ways(poster);
+            self.open_ways(poster);
         }
         if latency::is_on() {
             self.note_filled(first, count);
@@ -381,7 +381,7 @@ impl SendQueue {
             // Never fits, so `EAGAIN` would have the caller wait for ever.
             State::Connected if count > self.shape.depth => EMSGSIZE,
             State::Connected => {
-                self.post_counters.full.add(1);
+                self.note_full();
                 EAGAIN
             }
             State::Failed => EPIPE,

@@ -46,6 +46,8 @@ pub(super) struct Poster {
     pub(super) most_silent: u32,
     /// Number behind the last signaled request that was rung.
     pub(super) signaled_rung: u32,
+    /// Requests that there is room reserved for.
+    pub(super) reserved: u32,
     /// Whether the last request was a registration, which the next one has to wait for.
     pub(super) registered: bool,
     /// What a plain WRITE begins with.

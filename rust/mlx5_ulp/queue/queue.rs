@@ -4,6 +4,7 @@
 
 use super::{
     credit::Handle,
+    room::Space,
     send::{
         SendQueue,
         State, //
@@ -102,6 +103,8 @@ pub(crate) struct QueueConfig {
     pub(crate) name: Option<Name>,
     /// Whether its consumer looks for completions by itself: the queue is never armed.
     pub(crate) polled: bool,
+    /// Called when a queue that was full has room again.
+    pub(crate) space: Option<unsafe extern "C" fn(*mut c_void)>,
     /// Goes back to the consumer with each completion.
     pub(crate) context: *mut c_void,
 }
@@ -188,6 +191,7 @@ impl Queue {
                 config.receive,
                 config.handle,
                 &hold,
+                Space::new(config.space),
                 config.context,
             )?,
             GFP_KERNEL,

@@ -5,8 +5,7 @@
 use super::{
     credit::{
         Credit,
-        Handle,
-        Way, //
+        Handle, //
     },
     in_flight::{
         Cookie,
@@ -19,6 +18,7 @@ use super::{
     receive::Receives,
     request::Requests,
     ring::Ring,
+    room::Space,
     shape::{
         ReceiveShape,
         Shape, //
@@ -142,6 +142,10 @@ pub(crate) struct SendQueue {
     pub(super) handle: Handle,
     /// Whether WQEs may wait for the doorbell, so that completions have to look after them.
     pub(super) deferring: AtomicBool,
+    /// Whether that, or somebody wants to hear of room.
+    pub(super) attended: AtomicBool,
+    /// Who hears of room.
+    pub(super) space: Space,
     state: AtomicU32,
     /// Whether the device, or the completion queue, will report nothing any more.
     dead: AtomicBool,
@@ -189,6 +193,7 @@ impl SendQueue {
         receive: Option<ReceiveShape>,
         handle: Handle,
         hold: &Hold,
+        space: Space,
         context: *mut c_void,
     ) -> Result<impl PinInit<Self> + use<>> {
         let (settings, pci) = (hold.params().moderation(), hold.pci_address());
@@ -217,6 +222,7 @@ impl SendQueue {
                 most_silent: shape.depth / 2,
                 signaled_rung: 0,
                 registered: false,
+                reserved: 0,
                 plain_head: plain_head(0),
                 slots: Slots::none(ring),
                 policy: Policy::new(Mode::Each, 1, 1),
@@ -239,6 +245,8 @@ impl SendQueue {
             work <- unsafe { WorkItem::new::<Self>() },
             handle,
             deferring: AtomicBool::new(false),
+            attended: AtomicBool::new(space.is_watched()),
+            space,
             state: AtomicU32::new(State::Unconnected as u32),
             dead: AtomicBool::new(false),
             shape,
@@ -290,8 +298,7 @@ impl SendQueue {
             Relaxed,
         );
         if opened.is_ok() {
-            self.open_short_ways(&self.poster.lock());
-            self.credit.open(self.handle, Way::Any, self.shape.depth);
+            self.open_ways(&self.poster.lock());
             // Pairs with the fences of `fail` and `break_down`: either they see the queue connected, or
             // what they did is seen here.
             fence(SeqCst);
@@ -431,14 +438,18 @@ impl SendQueue {
 impl Work for SendQueue {
     const ITEM: usize = offset_of!(SendQueue, work);
 
-    /// Ends what a dead device leaves in flight; or tells the device how to moderate its events.
+    /// Ends what a dead device leaves in flight; or tells the device how to moderate its events, and posters
+    /// of room.
     fn work(&self) {
         if self.is_dead() {
             self.wait_for_posters();
             self.complete_all();
-        } else if let Err(e) = self.moderate_device() {
+            return;
+        }
+        if let Err(e) = self.moderate_device() {
             pr_warn!("completion events are not moderated: {e:?}\n");
         }
+        self.tell_space_later();
     }
 }
 

@@ -119,16 +119,38 @@ impl SendQueue {
         handle: Handle,
         works: &[bindings::mlx5_ulp_work],
     ) -> Result {
-        let Some(last) = works.last() else {
+        if works.is_empty() {
             return Ok(());
-        };
+        }
         let count = works.len() as u32;
         // SAFETY: As in `post_write`.
         let mut guard = unsafe { self.poster.take(handle) };
         let Ok(first) = self.credit.reserve(handle, Way::Any, count) else {
             return Err(self.refused(handle, count));
         };
-        let poster = &mut *guard;
+        // SAFETY: Guaranteed by the caller.
+        unsafe { self.post_works_at(handle, &mut guard, first, works) }
+    }
+
+    /// Posts a chain of any kind, for which there is room, from request number `first` on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SendQueue::encode_work`]. Nothing was posted then.
+    ///
+    /// # Safety
+    ///
+    /// As [`SendQueue::post_works`].
+    pub(super) unsafe fn post_works_at(
+        &self,
+        handle: Handle,
+        poster: &mut Poster,
+        first: u32,
+        works: &[bindings::mlx5_ulp_work],
+    ) -> Result {
+        let Some(last) = works.last() else {
+            return Ok(());
+        };
         let mut at = Cursor::new(poster, first);
         poster.prefetch();
         for work in works {

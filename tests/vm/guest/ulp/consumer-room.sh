@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Room in a queue, through the interface in C: what is reserved can be posted when the queue is full, and who
+# has found it full hears once that there is room again.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 120
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+consumer_test reservation space space_released
+same_objects "$before"
+rmmod mlx5_ulp
