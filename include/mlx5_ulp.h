@@ -24,6 +24,7 @@
 
 struct device;
 struct ib_device;
+struct ib_qp_attr;
 struct scatterlist;
 
 struct mlx5_ulp_device;
@@ -485,6 +486,15 @@ struct mlx5_ulp_queue *mlx5_ulp_queue_create(struct mlx5_ulp_device *dev,
 					     const struct mlx5_ulp_queue_attr *attr);
 
 /**
+ * mlx5_ulp_queue_qpn() - the number of a queue's QP
+ * @queue: the queue
+ *
+ * Context: Any context.
+ * Return: the number, 24 bits.
+ */
+u32 mlx5_ulp_queue_qpn(const struct mlx5_ulp_queue *queue);
+
+/**
  * mlx5_ulp_queue_address() - where the peer finds a queue
  * @queue: the queue
  * @gid_index: index of the GID, or %MLX5_ULP_GID_AUTO
@@ -512,6 +522,46 @@ int mlx5_ulp_queue_address(struct mlx5_ulp_queue *queue, s32 gid_index,
 int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
 			   const struct mlx5_ulp_address *peer,
 			   const struct mlx5_ulp_connect_attr *attr);
+
+/**
+ * mlx5_ulp_queue_connect_verbs() - connect a queue by attributes of the verbs interface
+ * @queue: the queue, not connected yet
+ * @attr: those of the steps to ready to receive and to ready to send, as the
+ *	connection manager gives them: rdma_init_qp_attr() for %IB_QPS_RTR and then,
+ *	into the same structure, for %IB_QPS_RTS. The GID attribute that the address
+ *	names must be valid during the call, as it is while the rdma_cm_id exists.
+ * @mask: of &enum ib_qp_attr_mask: what of @attr is valid, both steps together
+ *
+ * For consumers who do connection management of their own; <mlx5_ulp_cm.h> has
+ * what most need. The rights of the peer are those that the queue was made with.
+ * READs and atomics under way (max_rd_atomic, max_dest_rd_atomic) are reduced to
+ * what the device can do; the static rate is not used.
+ *
+ * Context: May sleep.
+ * Return: 0, %-EISCONN when it was connected, or disconnected, before, %-EINVAL
+ * for values out of range, for attributes that are missing, or for an address
+ * that is not RoCE v2 from this very device, %-ENODEV, or what the firmware
+ * answered; then the queue can only be destroyed.
+ */
+int mlx5_ulp_queue_connect_verbs(struct mlx5_ulp_queue *queue,
+				 const struct ib_qp_attr *attr, int mask);
+
+/**
+ * mlx5_ulp_queue_disconnect() - leave the peer
+ * @queue: the queue, connected or not
+ *
+ * As mlx5_ulp_queue_stop(), without waiting, and also while others post to an
+ * exclusive queue: later posts answer %-EPIPE, and requests and receives in flight
+ * complete soon, by themselves (of a queue that is polled, when it is polled), with
+ * %-ECANCELED where the device had not carried them out. Of an exclusive queue
+ * drain what was posted with %MLX5_ULP_UNSIGNALED. For handlers of events that say
+ * that the peer has gone. More calls do no harm.
+ *
+ * Context: May sleep; not from a completion callback.
+ * Return: 0, %-ENODEV when the device, or the queue on it, is gone, or what the
+ * firmware answered: then what is in flight ends when the queue is destroyed.
+ */
+int mlx5_ulp_queue_disconnect(struct mlx5_ulp_queue *queue);
 
 /**
  * mlx5_ulp_queue_drain() - wait for everything that was posted

@@ -13,9 +13,9 @@ use crate::{
     observe::counters::Source,
     qid::key::Name,
     queue::{
+        connect::Peer,
         credit::Handle,
         queue::{
-            Peer,
             Queue,
             QueueConfig, //
         },
@@ -35,8 +35,11 @@ use mlx5_ulp_bindings as bindings;
 
 declared!(
     mlx5_ulp_queue_create,
+    mlx5_ulp_queue_qpn,
     mlx5_ulp_queue_address,
     mlx5_ulp_queue_connect,
+    mlx5_ulp_queue_connect_verbs,
+    mlx5_ulp_queue_disconnect,
     mlx5_ulp_queue_drain,
     mlx5_ulp_queue_stop,
     mlx5_ulp_queue_destroy,
@@ -182,6 +185,44 @@ unsafe extern "C" fn mlx5_ulp_queue_connect(
             max_peer_reads: attr.max_peer_reads,
         })
     })())
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet, `attr` valid and, with `IB_QP_AV`, its GID attribute
+/// null or valid.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_connect_verbs(
+    queue: *mut bindings::mlx5_ulp_queue,
+    attr: *const bindings::ib_qp_attr,
+    mask: c_int,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller; the GID attribute is not looked at without the bit.
+    int_result(unsafe { self::queue(queue).connect_verbs(&*attr, mask as u32) })
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_disconnect(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    int_result(unsafe { self::queue(queue) }.disconnect())
+}
+
+/// See `<mlx5_ulp.h>`.
+///
+/// # Safety
+///
+/// `queue` must be a queue that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_queue_qpn(queue: *const bindings::mlx5_ulp_queue) -> u32 {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { self::queue(queue) }.number()
 }
 
 /// See `<mlx5_ulp.h>`.

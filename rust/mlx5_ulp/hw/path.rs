@@ -35,6 +35,18 @@ impl Mtu {
             _ => return Err(EINVAL),
         })
     }
+
+    /// The one with that number (`IB_MTU_*`).
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there is none.
+    pub(crate) fn from_code(code: u32) -> Result<Self> {
+        match code {
+            1..=5 => Self::from_bytes(128 << code),
+            _ => Err(EINVAL),
+        }
+    }
 }
 
 /// The network's part of the address of the peer.
@@ -52,6 +64,11 @@ pub(crate) enum Route {
         traffic_class: u8,
         /// IP hop limit (TTL).
         hop_limit: u8,
+        /// IPv6 flow label, 20 bits, from which the UDP source port comes; 0 to make one from the queue
+        /// numbers.
+        flow_label: u32,
+        /// Priority of the frames (PCP), 0 to 7.
+        priority: u8,
     },
     /// InfiniBand within one subnet.
     #[allow(dead_code)] // Until addresses can be told as local identifiers.
@@ -100,7 +117,11 @@ impl Path {
     pub(crate) fn check(&self) -> Result {
         let fits = |v: u32, bits: u32| v >> bits == 0;
         let route = match self.route {
-            Route::RoceV2 { .. } => true,
+            Route::RoceV2 {
+                flow_label,
+                priority,
+                ..
+            } => fits(flow_label, 20) && fits(priority.into(), 3),
             Route::InfiniBand { service_level, .. } => fits(service_level.into(), 4),
         };
         let ok = route
@@ -116,13 +137,16 @@ impl Path {
         ok.then_some(()).ok_or(EINVAL)
     }
 
-    /// A UDP source port from the queue numbers, so that routers spread flows over their paths:
-    /// `rdma_calc_flow_label()` and `rdma_flow_label_to_udp_sport()` of `<rdma/ib_verbs.h>`.
+    /// A UDP source port from the flow label, or else from the queue numbers, so that routers spread
+    /// flows over their paths: `rdma_get_udp_sport()` of `<rdma/ib_verbs.h>`.
     pub(super) fn udp_source_port(&self, local_qpn: u32) -> u16 {
         let mut v = u64::from(local_qpn).wrapping_mul(u64::from(self.remote_qpn));
         v ^= v >> 20;
         v ^= v >> 40;
-        let label = (v & 0xf_ffff) as u32;
+        let label = match self.route {
+            Route::RoceV2 { flow_label, .. } if flow_label != 0 => flow_label,
+            _ => (v & 0xf_ffff) as u32,
+        };
         let folded = (label & 0x3fff) ^ (label & 0xf_c000) >> 14;
         folded as u16 | 0xc000
     }

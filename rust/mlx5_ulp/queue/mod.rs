@@ -16,12 +16,14 @@
 //! | [`receive`] | room for messages of the peer |
 //! | [`room`] | reserve it, tell of it |
 //! | [`report`] | have silent requests reported |
-//! | [`queue`] | life of a queue: create, connect, drain, shut down |
+//! | [`queue`] | life of a queue: create, drain, shut down |
+//! | [`connect`], [`verbs`] | how it comes to a peer, and leaves it |
 //!
 //! The way back is in [`crate::cq`].
 
 use crate::wqe;
 
+pub(crate) mod connect;
 // What an issue later uses stays compiled and tested until then.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod credit;
@@ -45,4 +47,5 @@ pub(crate) mod send;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod shape;
 mod slots;
+mod verbs;
 mod works;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Life of a queue: create, connect, drain, shut down.
+//! Life of a queue: create, drain, shut down; [`super::connect`] is between.
 
 use super::{
     credit::Handle,
@@ -21,7 +21,6 @@ use crate::{
         Hold,
         Member, //
     },
-    errno::eisconn,
     hw::{
         access::RemoteAccess,
         cq::{
@@ -29,12 +28,6 @@ use crate::{
             CompletionQueue,
             Context,
             CqConfig, //
-        },
-        gid::LocalAddress,
-        path::{
-            Mtu,
-            Path,
-            Route, //
         },
         pd::ProtectionDomain,
         qp::{
@@ -74,19 +67,6 @@ use kernel::{
 };
 use mlx5_ulp_bindings as bindings;
 
-/// Hop limit of packets: that of the RDMA core for routed paths.
-const HOP_LIMIT: u8 = 64;
-/// Usual time until a packet is sent again, 4.096 us * 2^14 = 67 ms.
-const ACK_TIMEOUT: u8 = 14;
-/// Usual number of retries, the most that there are; for a missing receive it means for ever.
-const RETRIES: u8 = 7;
-/// 0.64 ms: how long a peer waits when we have no receive posted.
-const MIN_RNR_TIMER: u8 = 12;
-/// Usual number of READs and atomics under way, if the device has room for them.
-const READS: u8 = 16;
-/// Largest packet payload that every path takes without a look at the network device's MTU.
-const MTU: Mtu = Mtu::B1024;
-
 /// How to make a queue.
 pub(crate) struct QueueConfig {
     /// What its requests look like.
@@ -109,56 +89,16 @@ pub(crate) struct QueueConfig {
     pub(crate) context: *mut c_void,
 }
 
-/// Where a queue can be reached.
-#[derive(Clone, Copy)]
-pub(crate) struct Address {
-    /// Its number.
-    pub(crate) qpn: u32,
-    /// First packet sequence number that it sends.
-    pub(crate) psn: u32,
-    /// GID and MAC of its port.
-    pub(crate) local: LocalAddress,
-    /// Packet payload, bytes.
-    pub(crate) mtu: u16,
-}
-
-/// The peer, and how to reach it.
-pub(crate) struct Peer {
-    /// Its queue.
-    pub(crate) qpn: u32,
-    /// First packet sequence number that it sends.
-    pub(crate) psn: u32,
-    /// GID of its port.
-    pub(crate) gid: [u8; 16],
-    /// MAC of its port.
-    pub(crate) mac: [u8; 6],
-    /// Packet payload, bytes.
-    pub(crate) mtu: u32,
-    /// Index of our own GID, or the first of RoCE v2.
-    pub(crate) gid_index: Option<u8>,
-    /// See [`Path::ack_timeout`]; 0 for the usual one.
-    pub(crate) ack_timeout: u8,
-    /// See [`Path::retry_count`]; 0 for the usual one.
-    pub(crate) retry_count: u8,
-    /// See [`Path::rnr_retry`]; 0 for the usual one.
-    pub(crate) rnr_retry: u8,
-    /// IP traffic class.
-    pub(crate) traffic_class: u8,
-    /// READs and atomics under way there; 0 for the usual number.
-    pub(crate) max_reads: u8,
-    /// READs and atomics of the peer under way here; 0 for the usual number.
-    pub(crate) max_peer_reads: u8,
-}
-
 /// The firmware objects of a queue. Dropped in this order.
-struct Hardware {
+pub(super) struct Hardware {
     debugfs: Option<QueueDir>,
     /// Where it is known by name and number.
     place: Option<Place>,
-    qp: QueuePair,
-    cq: Arc<CompletionQueue<Interrupt>>,
-    psn: u32,
-    hold: Hold,
+    pub(super) qp: QueuePair,
+    pub(super) cq: Arc<CompletionQueue<Interrupt>>,
+    /// First packet sequence number that it sends, unless its peer was told another.
+    pub(super) psn: u32,
+    pub(super) hold: Hold,
 }
 
 /// A queue of a consumer.
@@ -168,9 +108,9 @@ pub(crate) struct Queue {
     device: Arc<Device>,
     /// `None` once it is shut down.
     #[pin]
-    hardware: Mutex<Option<Hardware>>,
+    pub(super) hardware: Mutex<Option<Hardware>>,
     qpn: u32,
-    polled: bool,
+    pub(super) polled: bool,
     /// Bytes of the firmware objects.
     hardware_memory: usize,
 }
@@ -283,71 +223,15 @@ impl Queue {
         }
     }
 
+    /// Number of its queue pair, 24 bits.
+    pub(crate) fn number(&self) -> u32 {
+        self.qpn
+    }
+
     /// The data path.
     #[inline(always)]
     pub(crate) fn send(&self) -> &SendQueue {
         &self.send
-    }
-
-    /// Where a peer finds it. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `ENOENT` if there is no such GID of RoCE v2, `ENODEV` once it is shut down.
-    pub(crate) fn address(&self, gid_index: Option<u8>) -> Result<Address> {
-        let hardware = self.hardware.lock();
-        let hardware = hardware.as_ref().ok_or(ENODEV)?;
-        Ok(Address {
-            qpn: self.qpn,
-            psn: hardware.psn,
-            local: local_address(&hardware.hold, gid_index)?,
-            mtu: 128 << MTU as u16,
-        })
-    }
-
-    /// Connects it and opens it for posts. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `EISCONN` if it was connected before, `ENODEV` once it is shut down, `EINVAL` for values out of
-    /// range, `ENOENT` if there is no such GID, those of the firmware.
-    pub(crate) fn connect(&self, peer: &Peer) -> Result {
-        let hardware = self.hardware.lock();
-        let hardware = hardware.as_ref().ok_or(ENODEV)?;
-        if self.send.state() != State::Unconnected {
-            return Err(eisconn());
-        }
-        let or = |value, usual| if value == 0 { usual } else { value };
-        let most = hardware.hold.caps().max_reads();
-        let path = Path {
-            remote_qpn: peer.qpn,
-            send_psn: hardware.psn,
-            receive_psn: peer.psn,
-            route: Route::RoceV2 {
-                gid_index: local_address(&hardware.hold, peer.gid_index)?.index,
-                remote_gid: peer.gid,
-                remote_mac: peer.mac,
-                traffic_class: peer.traffic_class,
-                hop_limit: HOP_LIMIT,
-            },
-            mtu: Mtu::from_bytes(peer.mtu)?,
-            ack_timeout: or(peer.ack_timeout, ACK_TIMEOUT),
-            retry_count: or(peer.retry_count, RETRIES),
-            rnr_retry: or(peer.rnr_retry, RETRIES),
-            min_rnr_timer: MIN_RNR_TIMER,
-            max_read_atomic: or(peer.max_reads, READS.min(most)),
-            max_peer_read_atomic: or(peer.max_peer_reads, READS.min(most)),
-        };
-        if path.max_read_atomic > most || path.max_peer_read_atomic > most {
-            return Err(EINVAL);
-        }
-        hardware.qp.to_ready_to_receive(&path)?;
-        hardware.qp.to_ready_to_send(&path)?;
-        if !self.polled {
-            hardware.cq.arm(0, false);
-        }
-        self.send.open();
-        Ok(())
     }
 
     /// Waits until everything that was posted before has completed, and the consumer been told. Sleeps.
@@ -400,14 +284,7 @@ impl Queue {
     ///
     /// Nobody posts to an exclusive queue meanwhile.
     pub(crate) unsafe fn stop(&self) -> Result {
-        {
-            let hardware = self.hardware.lock();
-            let hardware = hardware.as_ref().ok_or(ENODEV)?;
-            self.send.stop();
-            if !self.send.is_dead() {
-                hardware.qp.to_error()?;
-            }
-        }
+        self.disconnect()?;
         // SAFETY: Guaranteed by the caller.
         unsafe { self.drain()? };
         let Some(receives) = &self.send.receives else {
@@ -419,7 +296,7 @@ impl Queue {
                 self.shutdown();
                 return Err(ENODEV);
             }
-            // One that was never connected is not armed; others may as well be helped.
+            // A queue that is polled needs it; others may as well be helped.
             if self.send.poll_now(u32::MAX) == 0 {
                 fsleep(Delta::from_micros(pause));
                 pause = pause.saturating_mul(2).min(1000);
@@ -458,14 +335,6 @@ impl Queue {
         self.shutdown();
         let source: Arc<dyn Source> = self.clone();
         self.device.counters().retire(&source);
-    }
-}
-
-/// The entry at `index`, or the first.
-fn local_address(hold: &Hold, index: Option<u8>) -> Result<LocalAddress> {
-    match index {
-        Some(index) => LocalAddress::at(hold, index),
-        None => LocalAddress::first(hold),
     }
 }
 

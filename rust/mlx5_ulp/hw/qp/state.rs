@@ -161,6 +161,8 @@ impl QueuePair {
                 remote_mac,
                 traffic_class,
                 hop_limit,
+                flow_label,
+                priority,
             } => {
                 type In = bindings::mlx5_ifc_init2rtr_qp_in_bits;
                 inbox
@@ -179,6 +181,14 @@ impl QueuePair {
                     .set(
                         field!(init2rtr_qp_in, qpc.primary_address_path.dscp),
                         traffic_class >> 2,
+                    )
+                    .set(
+                        field!(init2rtr_qp_in, qpc.primary_address_path.flow_label),
+                        flow_label,
+                    )
+                    .set(
+                        field!(init2rtr_qp_in, qpc.primary_address_path.eth_prio),
+                        priority,
                     )
                     .set(
                         field!(init2rtr_qp_in, qpc.primary_address_path.udp_sport),
