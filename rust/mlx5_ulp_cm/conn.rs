@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `struct mlx5_ulp_conn`: an rdma_cm_id and the queue that it connects.
+
+use crate::{
+    bindings,
+    declared,
+    event,
+    id::Id,
+    int_result,
+    phase::{
+        Phase,
+        PhaseCell, //
+    },
+    pointer_result,
+    ready,
+    work::{
+        Work,
+        WorkItem, //
+    }, //
+};
+use core::{
+    mem::offset_of,
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
+    sync::atomic::{
+        AtomicBool,
+        AtomicI32,
+        AtomicPtr,
+        Ordering::Relaxed, //
+    },
+};
+use kernel::{
+    error::to_result,
+    ffi::{
+        c_int,
+        c_uint,
+        c_ulong,
+        c_void, //
+    },
+    new_mutex,
+    prelude::*,
+    sync::{
+        Completion,
+        Mutex,
+        SetOnce, //
+    },
+};
+
+/// Most bytes of private data of a request, of an answer and of a refusal.
+const REQUEST_DATA: u8 = bindings::MLX5_ULP_CM_REQUEST_DATA as u8;
+pub(crate) const ANSWER_DATA: usize = bindings::MLX5_ULP_CM_ANSWER_DATA as usize;
+
+/// Who hears of events.
+#[derive(Clone, Copy)]
+pub(crate) struct Consumer {
+    ops: *const bindings::mlx5_ulp_conn_ops,
+    context: *mut c_void,
+}
+
+impl Consumer {
+    /// # Safety
+    ///
+    /// Both must stay valid until the connection is destroyed, as `<mlx5_ulp_cm.h>` says.
+    pub(crate) unsafe fn new(
+        ops: *const bindings::mlx5_ulp_conn_ops,
+        context: *mut c_void,
+    ) -> Self {
+        Self { ops, context }
+    }
+}
+
+// SAFETY: The context is only handed back; the functions may be called from any task.
+unsafe impl Send for Consumer {}
+// SAFETY: As above.
+unsafe impl Sync for Consumer {}
+
+/// What the peer has said to a request of ours.
+pub(crate) struct Answer {
+    /// Why it refused, or 0.
+    pub(crate) reason: i32,
+    pub(crate) data: [u8; ANSWER_DATA],
+}
+
+/// A connection.
+#[pin_data]
+pub(crate) struct Conn {
+    #[pin]
+    pub(crate) id: Id,
+    /// Destroys `id` when the device goes.
+    #[pin]
+    pub(crate) removal: WorkItem,
+    pub(crate) phase: PhaseCell,
+    /// How it ended; valid in [`Phase::Closed`].
+    pub(crate) status: AtomicI32,
+    /// Whether its owner has asked for the end.
+    pub(crate) leaving: AtomicBool,
+    /// Time to find the way, ms.
+    pub(crate) timeout: c_uint,
+    /// Completed when the phase is no longer [`Phase::Resolving`].
+    #[pin]
+    pub(crate) resolved: Completion,
+    /// Completed when it is no longer [`Phase::Connecting`].
+    #[pin]
+    pub(crate) answered: Completion,
+    #[pin]
+    pub(crate) answer: Mutex<Answer>,
+    /// Only compared and handed out.
+    pub(crate) ibdev: AtomicPtr<bindings::ib_device>,
+    /// Null until there is one; outlives the identifier by the word of its owner.
+    pub(crate) queue: AtomicPtr<bindings::mlx5_ulp_queue>,
+    pub(crate) consumer: SetOnce<Consumer>,
+}
+
+impl Conn {
+    /// A connection in `phase`, with `id`.
+    pub(crate) fn new(
+        id: impl PinInit<Id>,
+        phase: Phase,
+        ibdev: *mut bindings::ib_device,
+        timeout: c_uint,
+    ) -> Result<Pin<KBox<Self>>> {
+        KBox::pin_init(
+            pin_init!(Self {
+                id <- id,
+                // SAFETY: At the offset that is told. `destroy` disables it before the connection is
+                // dropped; nobody queues it before the identifier has a handler.
+                removal <- unsafe { WorkItem::new::<Self>() },
+                phase: PhaseCell::new(phase),
+                status: AtomicI32::new(0),
+                leaving: AtomicBool::new(false),
+                timeout,
+                resolved <- Completion::new(),
+                answered <- Completion::new(),
+                answer <- new_mutex!(
+                    Answer { reason: 0, data: [0; ANSWER_DATA] },
+                    "mlx5_ulp_cm_answer"
+                ),
+                ibdev: AtomicPtr::new(ibdev),
+                queue: AtomicPtr::new(null_mut()),
+                consumer: SetOnce::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Where rdma_cm and consumers know it.
+    pub(crate) fn as_ptr(self: &Pin<KBox<Self>>) -> *mut c_void {
+        let conn: &Self = self;
+        core::ptr::from_ref(conn).cast_mut().cast()
+    }
+
+    /// Tells its owner.
+    pub(crate) fn tell(&self, event: bindings::mlx5_ulp_conn_event, status: c_int) {
+        if let Some(consumer) = self.consumer.as_ref() {
+            // SAFETY: By the contract of `Consumer::new`, and events come while the identifier exists.
+            if let Some(f) = unsafe { (*consumer.ops).event } {
+                // SAFETY: As above; process context, without locks of ours.
+                unsafe { f(consumer.context, event, status) };
+            }
+        }
+    }
+
+    /// The queue leaves its peer, if there is one. Sleeps.
+    pub(crate) fn disconnect_queue(&self) {
+        let queue = self.queue.load(Relaxed);
+        if !queue.is_null() {
+            // SAFETY: The owner destroys the queue after the connection. If the device is gone the queue
+            // has ended, and that is all that is wanted.
+            unsafe { bindings::mlx5_ulp_queue_disconnect(queue) };
+        }
+    }
+
+    /// See `mlx5_ulp_conn_resolve()`.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    unsafe fn resolve(
+        net: *mut bindings::net,
+        source: *const bindings::sockaddr,
+        destination: *const bindings::sockaddr,
+        timeout: c_uint,
+        consumer: Consumer,
+    ) -> Result<Pin<KBox<Self>>> {
+        let conn = Self::new(Id::none(), Phase::Resolving, null_mut(), timeout)?;
+        conn.consumer.populate(consumer);
+        // SAFETY: The connection is pinned, and destroys the identifier before it goes.
+        unsafe { conn.id.create(net, event::connection, conn.as_ptr())? };
+        let begun = conn.id.with(|id| {
+            // SAFETY: The identifier exists, and has no QP type that the call would not know. The
+            // addresses are valid by contract; that of the source is only copied.
+            unsafe {
+                bindings::rdma_set_min_rnr_timer(id, ready::MIN_RNR_TIMER);
+                bindings::rdma_resolve_addr(id, source.cast_mut(), destination, timeout as c_ulong)
+            }
+        });
+        let result = begun.and_then(|()| {
+            conn.resolved.wait_for_completion();
+            match conn.phase.get() {
+                Phase::Resolved => Ok(()),
+                _ => to_result(conn.status.load(Relaxed)),
+            }
+        });
+        if let Err(e) = result {
+            conn.destroy();
+            return Err(e);
+        }
+        Ok(conn)
+    }
+
+    /// See `mlx5_ulp_conn_connect()`.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    unsafe fn connect(
+        &self,
+        queue: *mut bindings::mlx5_ulp_queue,
+        request: Option<&bindings::mlx5_ulp_conn_data>,
+    ) -> Result {
+        if request.is_some_and(|r| r.length > REQUEST_DATA) {
+            return Err(EMSGSIZE);
+        }
+        // The handler finds the queue in this phase.
+        if self.phase.get() == Phase::Resolved {
+            self.queue.store(queue, Relaxed);
+        }
+        if !self.phase.advance(Phase::Resolved, Phase::Connecting) {
+            return match self.phase.get() {
+                Phase::Closed => Err(self.end()),
+                _ => Err(EINVAL),
+            };
+        }
+        let asked = self.id.with(|id| {
+            // SAFETY: Queue and identifier exist.
+            let mut param = unsafe { ready::param(queue, id, None) };
+            if let Some(request) = request {
+                param.private_data = request.data;
+                param.private_data_len = request.length;
+            }
+            // SAFETY: The identifier exists; the private data is valid by contract, and copied.
+            unsafe { bindings::rdma_connect(id, &mut param) }
+        });
+        if let Err(e) = asked {
+            // If the device went meanwhile, that is why.
+            return match self.phase.close() {
+                Phase::Closed => Err(self.end()),
+                _ => {
+                    self.status.store(e.to_errno(), Relaxed);
+                    Err(e)
+                }
+            };
+        }
+        self.answered.wait_for_completion();
+        match self.phase.get() {
+            Phase::Closed => Err(self.end()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why it has ended.
+    fn end(&self) -> Error {
+        match to_result(self.status.load(Relaxed)) {
+            Err(e) => e,
+            Ok(()) => ENODEV,
+        }
+    }
+
+    /// See `mlx5_ulp_conn_disconnect()`.
+    fn disconnect(&self) {
+        self.leaving.store(true, Relaxed);
+        if matches!(self.phase.get(), Phase::Accepted | Phase::Connected) {
+            self.disconnect_queue();
+            // What was not established yet is told so when it is: see `event`. A peer that has left by
+            // itself is answered by the handler.
+            // SAFETY: The identifier exists.
+            let _ = self.id.with(|id| unsafe { bindings::rdma_disconnect(id) });
+        }
+    }
+
+    /// Ends it: no event comes any more when this returns. Sleeps.
+    fn destroy(&self) {
+        self.disconnect();
+        self.id.destroy();
+        self.removal.disable();
+        // For a connection that was being made.
+        self.disconnect_queue();
+    }
+}
+
+impl Work for Conn {
+    const ITEM: usize = offset_of!(Conn, removal);
+
+    fn work(&self) {
+        self.id.destroy();
+    }
+}
+
+declared!(
+    mlx5_ulp_conn_resolve,
+    mlx5_ulp_conn_ibdev,
+    mlx5_ulp_conn_connect,
+    mlx5_ulp_conn_reject_reason,
+    mlx5_ulp_conn_disconnect,
+    mlx5_ulp_conn_destroy,
+);
+
+/// Borrows the connection of a consumer.
+///
+/// # Safety
+///
+/// `conn` must be one that was given out and that is not destroyed during `'a`.
+unsafe fn conn<'a>(conn: *const bindings::mlx5_ulp_conn) -> &'a Conn {
+    // SAFETY: What is given out is the pointer of a `KBox<Conn>`, alive by the caller's word.
+    unsafe { &*conn.cast::<Conn>() }
+}
+
+/// The pointer that a consumer gets for a connection and gives back to [`mlx5_ulp_conn_destroy`].
+pub(crate) fn into_raw(conn: Pin<KBox<Conn>>) -> *mut bindings::mlx5_ulp_conn {
+    // SAFETY: It is not moved until it comes back, pinned again.
+    KBox::into_raw(unsafe { Pin::into_inner_unchecked(conn) }).cast()
+}
+
+/// See `<mlx5_ulp_cm.h>`.
+///
+/// # Safety
+///
+/// `source` must be null or valid, all others valid, `net`, `ops` and `context` until the connection is
+/// destroyed.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_conn_resolve(
+    net: *mut bindings::net,
+    source: *const bindings::sockaddr,
+    destination: *const bindings::sockaddr,
+    timeout_ms: c_uint,
+    ops: *const bindings::mlx5_ulp_conn_ops,
+    context: *mut c_void,
+) -> *mut bindings::mlx5_ulp_conn {
+    // SAFETY: Guaranteed by the caller.
+    let conn = unsafe {
+        Conn::resolve(
+            net,
+            source,
+            destination,
+            timeout_ms,
+            Consumer::new(ops, context),
+        )
+    };
+    pointer_result(conn.map(into_raw))
+}
+
+/// See `<mlx5_ulp_cm.h>`.
+///
+/// # Safety
+///
+/// `conn` must be a connection that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_conn_ibdev(
+    conn: *const bindings::mlx5_ulp_conn,
+) -> *mut bindings::ib_device {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { self::conn(conn) }.ibdev.load(Relaxed)
+}
+
+/// See `<mlx5_ulp_cm.h>`.
+///
+/// # Safety
+///
+/// `conn` must be a connection that is not destroyed yet, `queue` a queue that is destroyed after it,
+/// `request` null or valid, `answer` null or have room for [`ANSWER_DATA`] bytes.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_conn_connect(
+    conn: *mut bindings::mlx5_ulp_conn,
+    queue: *mut bindings::mlx5_ulp_queue,
+    request: *const bindings::mlx5_ulp_conn_data,
+    answer: *mut c_void,
+) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    let conn = unsafe { self::conn(conn) };
+    // SAFETY: Guaranteed by the caller.
+    let result = unsafe { conn.connect(queue, request.as_ref()) };
+    if let Some(answer) = NonNull::new(answer.cast::<[u8; ANSWER_DATA]>()) {
+        let data = conn.answer.lock().data;
+        // SAFETY: Guaranteed by the caller; bytes have no alignment.
+        unsafe { answer.write(data) };
+    }
+    int_result(result)
+}
+
+/// See `<mlx5_ulp_cm.h>`.
+///
+/// # Safety
+///
+/// `conn` must be a connection that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_conn_reject_reason(conn: *const bindings::mlx5_ulp_conn) -> c_int {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { self::conn(conn) }.answer.lock().reason
+}
+
+/// See `<mlx5_ulp_cm.h>`.
+///
+/// # Safety
+///
+/// `conn` must be a connection that is not destroyed yet.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_conn_disconnect(conn: *mut bindings::mlx5_ulp_conn) {
+    // SAFETY: Guaranteed by the caller.
+    unsafe { self::conn(conn) }.disconnect();
+}
+
+/// See `<mlx5_ulp_cm.h>`.
+///
+/// # Safety
+///
+/// `conn` must be a connection that is not destroyed yet; it is not used after.
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_conn_destroy(conn: *mut bindings::mlx5_ulp_conn) {
+    // SAFETY: The pointer came from `into_raw`, and the caller gives it back.
+    let conn = unsafe { Pin::new_unchecked(KBox::from_raw(conn.cast::<Conn>())) };
+    conn.destroy();
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ *	insmod mlx5_ulp_cm_test.ko address=10.0.0.1 test=connect
+ *
+ * runs one test while it loads: both sides of a connection from this host to
+ * itself. It stays loaded if the test has passed, and else refuses to load; the
+ * log says why.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/string.h>
+
+#include "test.h"
+
+static char *address = "10.0.0.1";
+module_param(address, charp, 0444);
+MODULE_PARM_DESC(address, "IP address of the device, of this host");
+
+static char *test = "";
+module_param(test, charp, 0444);
+MODULE_PARM_DESC(test, "name of the test");
+
+struct sockaddr_storage test_address;
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} tests[] = {
+	{ "connect", test_connect },
+	{ "again", test_again },
+	{ "to_verbs", test_to_verbs },
+	{ "from_verbs", test_from_verbs },
+	{ "refuse", test_refuse },
+	{ "listen_twice", test_listen_twice },
+	{ "misuse", test_misuse },
+	{ "leave_busy", test_leave_busy },
+	{ "left_busy", test_left_busy },
+	{ "destroy_busy", test_destroy_busy },
+	{ "stay", test_stay },
+};
+
+static int __init mlx5_ulp_cm_test_init(void)
+{
+	int i, err;
+
+	err = inet_pton_with_scope(&init_net, AF_UNSPEC, address, "7471", &test_address);
+	if (err)
+		return err;
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		if (strcmp(test, tests[i].name))
+			continue;
+		err = tests[i].run();
+		pr_info("%s: %s (%d)\n", test, err ? "not ok" : "ok", err);
+		return err;
+	}
+	pr_info("there is no test '%s'\n", test);
+	return -EINVAL;
+}
+
+static void __exit mlx5_ulp_cm_test_exit(void)
+{
+	test_stay_end();
+}
+
+module_init(mlx5_ulp_cm_test_init);
+module_exit(mlx5_ulp_cm_test_exit);
+MODULE_DESCRIPTION("Tests of the interface of mlx5_ulp_cm");
+MODULE_LICENSE("GPL");

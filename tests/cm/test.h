@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of the interface of <mlx5_ulp_cm.h>, each a function that returns 0 when
+ * all is as it should be.
+ */
+#ifndef MLX5_ULP_CM_TEST_H
+#define MLX5_ULP_CM_TEST_H
+
+#include <linux/atomic.h>
+#include <linux/inet.h>
+#include <linux/printk.h>
+#include <mlx5_ulp_cm.h>
+
+/* Says why a test failed, and makes it fail. */
+#define FAIL(fmt, ...) ({ pr_info("failed: " fmt "\n", ##__VA_ARGS__); -EPROTO; })
+
+/* Fails unless two numbers are equal. */
+#define EXPECT(is, should) ({						\
+	long long __is = (is), __should = (should);			\
+	__is == __should ? 0 :						\
+		FAIL("%s is %lld, should be %lld (%s:%d)", #is, __is,	\
+		     __should, __func__, __LINE__);			\
+})
+
+enum {
+	DEPTH = 16,
+	PIECE = 4096,
+	BYTES = DEPTH * PIECE,
+	/* Until a peer has to do something, however slow the machine. */
+	PATIENCE = 60,
+};
+
+/* Where the listening side listens, and the other connects to. */
+extern struct sockaddr_storage test_address;
+
+/* What the accepting side tells of its memory, as private data. */
+struct memory {
+	__be64 address;
+	__be32 key;
+	__be32 bytes;
+};
+
+/* One side of a connection: its device, memory, queue, and what it has heard. */
+struct side {
+	struct mlx5_ulp_device *device;
+	struct mlx5_ulp_region *region;
+	struct mlx5_ulp_queue *queue;
+	struct mlx5_ulp_conn *conn;
+	u8 *memory;
+	atomic_t established, closed, timewait_exit;
+	int status;
+	/* How requests have ended. */
+	struct mlx5_ulp_request request;
+	atomic_t ended, done, flushed;
+};
+
+extern const struct mlx5_ulp_conn_ops side_ops;
+
+/* Opens @ibdev, and makes memory and a queue on it. */
+int side_open(struct side *side, struct ib_device *ibdev);
+void side_close(struct side *side);
+/* Posts a WRITE of each piece of its memory to the peer's. */
+int side_write(struct side *side, const struct memory *to);
+
+/* Waits until it is that many. */
+int wait_for(const char *what, const atomic_t *count, int should);
+
+/* A listening side, which accepts one peer and tells it of its memory. */
+struct server {
+	struct mlx5_ulp_listener *listener;
+	struct side side;
+	struct memory memory;
+	atomic_t requests;
+	/* Instead of accepting. */
+	bool refuse;
+	/* What the peer has said. */
+	char said[MLX5_ULP_CM_REQUEST_DATA];
+};
+
+extern const struct mlx5_ulp_listen_ops server_ops;
+
+int server_open(struct server *server);
+void server_close(struct server *server);
+
+/* Both sides of a connection. */
+struct pair {
+	struct server server;
+	struct side client;
+	struct memory memory;
+};
+
+int pair_open(struct pair *pair);
+void pair_close(struct pair *pair);
+
+/* main.c */
+struct mlx5_ulp_conn *resolve(struct side *side);
+
+/* connect.c */
+int test_connect(void);
+int test_again(void);
+
+/* verbs.c */
+int test_to_verbs(void);
+int test_from_verbs(void);
+
+/* refuse.c */
+int test_refuse(void);
+int test_listen_twice(void);
+int test_misuse(void);
+
+/* end.c */
+int test_leave_busy(void);
+int test_left_busy(void);
+int test_destroy_busy(void);
+int test_stay(void);
+void test_stay_end(void);
+
+#endif /* MLX5_ULP_CM_TEST_H */

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash disable=SC2154
+#
+# For guest tests of connections by rdma_cm (tests/cm). Source lib/ulp.sh first.
+
+cm_test=/src/build/modules/$KERNEL_SERIES/tests/cm/mlx5_ulp_cm_test.ko
+address=10.8.0.1
+
+addressed() {
+	grep -qs 0a08:0001 /sys/class/infiniband/mlx5_0/ports/1/gids/*
+}
+
+# cm_up: the drivers, an address of the first function, and the modules.
+cm_up() {
+	local netdev
+
+	drivers mlx5_0
+	netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
+	ip link set lo up
+	ip link set "$netdev" up
+	ip address replace "$address/24" dev "$netdev"
+	until_true 20 active mlx5_0 || fail "the port does not come up"
+	until_true 20 addressed || fail "the address has no GID"
+	load mlx5_ulp
+	modprobe rdma_cm
+	load mlx5_ulp_cm
+}
+
+cm_down() {
+	rmmod mlx5_ulp_cm mlx5_ulp
+}
+
+# cm_load TEST: the test runs while the module loads.
+cm_load() {
+	dmesg -C
+	insmod "$cm_test" test="$1" address="$address" ||
+		fail "$1: $(dmesg -t | grep mlx5_ulp_cm_test | tail -3 | tr '\n' ';')"
+}
+
+# cm_run TEST...: runs tests one after the other.
+cm_run() {
+	local test
+	for test; do
+		cm_load "$test"
+		rmmod mlx5_ulp_cm_test
+		echo "$test: ok"
+	done
+}

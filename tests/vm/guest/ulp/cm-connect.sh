@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Queues of the module find each other by rdma_cm: accept, connect, private data both ways, a WRITE that arrives,
+# disconnect, time-wait; the same with QPs of mlx5_ib at the other end; refusals with their reason; misuse.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 180
+# dmesg-allow: mlx5_ulp_cm_test: enabling unsafe global rkey
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/cm.sh
+
+cm_up
+before=$(objects)
+cm_run connect again to_verbs from_verbs refuse listen_twice misuse
+same_objects "$before"
+! rmmod rdma_cm 2> /dev/null || fail "rdma_cm could be removed under its user"
+cm_down
