@@ -7,9 +7,10 @@ import argparse
 import fnmatch
 import sys
 
-from . import build, cargo, guest_test, self_test, step
+from . import build, cargo, guest_test, parallel, self_test, step
 from .guest_test import GuestTest
 from .kernel import Kernel
+from .parallel import Job
 from .paths import run_logs
 from .report import Report
 from .suite import Suite
@@ -43,6 +44,7 @@ def _guest(report: Report, selection: dict[Kernel, list[GuestTest]]) -> None:
     build has failed already."""
     tests = [test for kernel in selection for test in selection[kernel]]
     connectx = not any(test.shape.functions for test in tests) or build.connectx(report)
+    jobs: list[Job] = []
     for kernel in selection:
         if not kernel.available:
             report.skip(kernel.series, "Debian's archive has this kernel series no longer")
@@ -50,7 +52,8 @@ def _guest(report: Report, selection: dict[Kernel, list[GuestTest]]) -> None:
         wanted = [test for test in selection[kernel] if connectx or not test.shape.functions]
         if any(_needs_modules(test) for test in wanted) and not build.modules(report, kernel):
             wanted = [test for test in wanted if not _needs_modules(test)]
-        Suite(kernel, report).run(wanted)
+        jobs += Suite(kernel, report).jobs(wanted)
+    parallel.run(jobs, parallel.vms_at_once())
 
 
 def _needs_modules(test: GuestTest) -> bool:

@@ -128,9 +128,17 @@ def find(directory: Path = GUEST_TESTS, glob: str = "*") -> list[GuestTest]:
     return tests
 
 
+# More tests than this do not share a boot: what runs side by side with them would wait for the last.
+_MOST_PER_BOOT = 8
+
+
 def boots(tests: list[GuestTest]) -> list[list[GuestTest]]:
     """Groups tests so that those of one shape share a boot, in a stable order."""
     groups: dict[object, list[GuestTest]] = {}
     for test in tests:
         groups.setdefault(test.name if test.own_boot else test.shape, []).append(test)
-    return list(groups.values())
+    return [
+        group[first : first + _MOST_PER_BOOT]
+        for group in groups.values()
+        for first in range(0, len(group), _MOST_PER_BOOT)
+    ]

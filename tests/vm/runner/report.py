@@ -3,34 +3,38 @@
 
 from __future__ import annotations
 
-import sys
+import threading
 from pathlib import Path
 
 
 class Report:
-    """Prints results as they come, and counts them. `logs` is where the run's logs go."""
+    """Prints results as they come, from any thread, and counts them. `logs` is where the run's logs go."""
 
     def __init__(self, logs: Path) -> None:
         self.logs = logs
         self.passed = 0
         self.failed = 0
         self.skipped = 0
+        self._lock = threading.Lock()
 
     def ok(self, name: str, seconds: float) -> None:
         """A test that passed."""
-        self.passed += 1
-        self._print(f"ok {name} ({seconds:.1f} s)")
+        with self._lock:
+            self.passed += 1
+            self._print(f"ok {name} ({seconds:.1f} s)")
 
     def not_ok(self, name: str, seconds: float, reason: str, log: str) -> None:
         """A test that failed, why, and where to read more."""
-        self.failed += 1
         reason = " ".join(reason.split())
-        self._print(f"not ok {name} ({seconds:.1f} s): {reason}; log: {log}")
+        with self._lock:
+            self.failed += 1
+            self._print(f"not ok {name} ({seconds:.1f} s): {reason}; log: {log}")
 
     def skip(self, name: str, reason: str) -> None:
         """A test, or a group of tests, that could not be run here."""
-        self.skipped += 1
-        self._print(f"skip {name}: {reason}")
+        with self._lock:
+            self.skipped += 1
+            self._print(f"skip {name}: {reason}")
 
     def close(self) -> bool:
         """Prints the closing line; returns whether nothing failed."""
@@ -43,4 +47,3 @@ class Report:
     @staticmethod
     def _print(line: str) -> None:
         print(line, flush=True)
-        sys.stdout.flush()

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import functools
+import threading
+
 from . import dmesg
 from .connectx import ConnectXError
 from .guest_test import GuestTest, boots
 from .kernel import Kernel
+from .parallel import Job
 from .paths import LEAKS, shown
 from .report import Report
 from .vm import GRACE_SECONDS, STATUS_TIMEOUT, VM, Outcome, VMError
@@ -41,21 +45,31 @@ class Suite:
         self._kernel = kernel
         self._report = report
         self._boots = 0
+        self._counting = threading.Lock()
 
     def run(self, tests: list[GuestTest]) -> None:
-        """Runs all tests that want this kernel."""
-        for group in boots([test for test in tests if test.runs_on(self._kernel.series)]):
-            rest = group
-            while rest:
-                rest = self._boot(rest)
+        """Runs all tests that want this kernel, one after the other."""
+        for job in self.jobs(tests):
+            job()
+
+    def jobs(self, tests: list[GuestTest]) -> list[Job]:
+        """The same as jobs that can run side by side: each has a VM of its own."""
+        wanted = [test for test in tests if test.runs_on(self._kernel.series)]
+        return [functools.partial(self._run_group, group) for group in boots(wanted)]
+
+    def _run_group(self, tests: list[GuestTest]) -> None:
+        while tests:
+            tests = self._boot(tests)
 
     def _boot(self, tests: list[GuestTest]) -> list[GuestTest]:
         """Runs tests of one shape in one VM; returns those that need another one.
 
         A test that failed may leave the guest in any state, so the next one gets a fresh VM.
         """
-        self._boots += 1
-        logs = self._report.logs / f"{self._kernel.series}-boot{self._boots}"
+        with self._counting:
+            self._boots += 1
+            boot = self._boots
+        logs = self._report.logs / f"{self._kernel.series}-boot{boot}"
         try:
             with VM(self._kernel, tests[0].shape, logs, self._grace) as vm:
                 faults = dmesg.faults(vm.boot_log(), ())
@@ -65,7 +79,7 @@ class Suite:
                     if not self._run_one(vm, test):
                         return tests[done:]
                 if self._kernel.finds_leaks:
-                    self._find_leaks(vm)
+                    self._find_leaks(vm, boot)
         except (VMError, ConnectXError) as error:
             self._report.not_ok(self._name(tests[0]), 0, str(error), shown(logs))
             return tests[1:]
@@ -86,9 +100,9 @@ class Suite:
         self._report.ok(self._name(test), outcome.seconds)
         return True
 
-    def _find_leaks(self, vm: VM) -> None:
+    def _find_leaks(self, vm: VM, boot: int) -> None:
         """Reports memory that the tests of this VM have lost as a failure of its own."""
-        self._run_one(vm, GuestTest(f"leaks/boot{self._boots}", LEAKS, timeout=60))
+        self._run_one(vm, GuestTest(f"leaks/boot{boot}", LEAKS, timeout=60))
 
     def _name(self, test: GuestTest) -> str:
         return f"{self._kernel.series}/{test.name}"

@@ -54,6 +54,12 @@ class Boots(unittest.TestCase):
         names = [[one.name for one in group] for group in guest_test.boots(tests)]
         self.assertEqual(names, [["a", "c"], ["b"], ["d"]])
 
+    def test_a_large_group_is_divided(self) -> None:
+        tests = [GuestTest(str(n), Path("script")) for n in range(20)]
+        groups = guest_test.boots(tests)
+        self.assertEqual([test for group in groups for test in group], tests)
+        self.assertEqual([len(group) for group in groups], [8, 8, 4])
+
 
 if __name__ == "__main__":
     unittest.main()
