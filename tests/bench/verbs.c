@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/percpu.h>
 #include <linux/slab.h>
 
 #include "bench.h"
@@ -132,12 +133,21 @@ static struct bench_queue *verbs_events_queue_create(void)
 	return verbs_create(IB_POLL_SOFTIRQ);
 }
 
+/* What a poster hands over at a time: too much for the stack. Each poster is bound to its CPU. */
+struct verbs_chain {
+	struct ib_rdma_wr wrs[BENCH_CHAIN];
+	struct ib_sge sges[BENCH_CHAIN];
+};
+
+static DEFINE_PER_CPU(struct verbs_chain, verbs_chain);
+
 static int verbs_post(struct bench_queue *common, const struct bench_write *writes,
 		      unsigned int count)
 {
 	struct verbs_queue *queue = verbs_queue(common);
-	struct ib_rdma_wr wrs[BENCH_CHAIN];
-	struct ib_sge sges[BENCH_CHAIN];
+	struct verbs_chain *chain = this_cpu_ptr(&verbs_chain);
+	struct ib_rdma_wr *wrs = chain->wrs;
+	struct ib_sge *sges = chain->sges;
 	unsigned int i;
 	u32 ticks;
 	int err;
