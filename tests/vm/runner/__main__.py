@@ -9,12 +9,13 @@ import sys
 
 from . import guest_test
 from .connectx import ConnectXError
+from .guest import STATUS_TIMEOUT, VMError
 from .guest_test import Shape
 from .kernel import Kernel
 from .paths import run_logs, shown
 from .report import Report
 from .suite import Suite
-from .vm import STATUS_TIMEOUT, VM, VMError
+from .vm import VM
 
 
 def _arguments() -> argparse.Namespace:

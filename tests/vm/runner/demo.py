@@ -12,9 +12,10 @@ from typing import Any
 
 from . import dmesg, guest_test, make
 from .connectx import ConnectXError
+from .guest import VMError
 from .kernel import Kernel
 from .paths import CHECKOUT, run_logs, shown
-from .vm import VM, VMError
+from .vm import VM
 
 _SCRIPT = CHECKOUT / "tests/vm/demo.sh"
 # As the software ConnectX calls them.

@@ -5,6 +5,8 @@ The header is the run of comment lines at the top of the script. Lines of the fo
 ``# key: value`` declare what the test needs:
 
     functions     ConnectX functions, for instance ``pf,vf`` or ``pf:mrrs=128,vf``; none by default
+    guests        2 for two guests: the first has the first function, the second the others, and both run
+                  the script, with GUEST=1 and GUEST=2; 1 by default
     cpus          number of CPUs, 2 by default
     memory        guest memory in MiB, 2048 by default
     timeout       seconds, 60 by default
@@ -25,7 +27,7 @@ from pathlib import Path
 
 from .paths import GUEST_TESTS
 
-_KEYS = {"functions", "cpus", "memory", "timeout", "connectx", "clock", "boot", "when", "kernels", "dmesg-allow"}
+_KEYS = {"functions", "guests", "cpus", "memory", "timeout", "connectx", "clock", "boot", "when", "kernels", "dmesg-allow"}
 
 
 class HeaderError(Exception):
@@ -37,6 +39,7 @@ class Shape:
     """What a VM looks like. Tests of one shape can share a boot."""
 
     functions: tuple[str, ...] = ()
+    guests: int = 1
     cpus: int = 2
     memory: int = 2048
     connectx: tuple[str, ...] = ()
@@ -97,6 +100,10 @@ def parse(name: str, script: Path) -> GuestTest:
             raise HeaderError(f"{script}: {key}: {value} is not a positive number")
         return int(value)
 
+    guests = number("guests", Shape.guests)
+    functions = split_list(declared.get("functions", ""))
+    if guests > 2 or (guests == 2 and len(functions) < 2):
+        raise HeaderError(f"{script}: guests: at most two, and with a function each")
     for key, only in (("clock", "instructions"), ("boot", "own"), ("when", "long")):
         if declared.get(key, only) != only:
             raise HeaderError(f"{script}: {key}: only `{only}` can be declared")
@@ -104,7 +111,8 @@ def parse(name: str, script: Path) -> GuestTest:
         name=name,
         script=script,
         shape=Shape(
-            functions=split_list(declared.get("functions", "")),
+            functions=functions,
+            guests=guests,
             cpus=number("cpus", Shape.cpus),
             memory=number("memory", Shape.memory),
             connectx=tuple(declared.get("connectx", "").split()),

@@ -25,11 +25,12 @@ class Paths:
     connectx_control: Path | None
 
 
-def _kernel_arguments(kernel: Kernel) -> str:
+def _kernel_arguments(kernel: Kernel, number: int) -> str:
     return " ".join(
         [
             "console=ttyS0",
             f"series={kernel.series}",
+            f"guest={number}",
             "loglevel=5",
             "log_buf_len=8M",
             "printk.devkmsg=on",
@@ -55,8 +56,8 @@ def _accelerator(shape: Shape) -> list[str]:
     return ["-accel", accelerator]
 
 
-def command(kernel: Kernel, shape: Shape, paths: Paths) -> list[str]:
-    """The command line: `shape` on `kernel`."""
+def command(kernel: Kernel, shape: Shape, paths: Paths, number: int) -> list[str]:
+    """The command line: `shape` on `kernel`, for the guest with this number."""
     memory = shape.memory * kernel.memory_factor
     line = [
         "qemu-system-x86_64",
@@ -68,7 +69,7 @@ def command(kernel: Kernel, shape: Shape, paths: Paths) -> list[str]:
         "-smp", str(shape.cpus),
         "-kernel", str(kernel.image),
         "-initrd", str(paths.initramfs),
-        "-append", _kernel_arguments(kernel),
+        "-append", _kernel_arguments(kernel, number),
         "-chardev", f"file,id=console,path={paths.console}",
         "-serial", "chardev:console",
         "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",

@@ -8,12 +8,13 @@ import threading
 
 from . import dmesg
 from .connectx import ConnectXError
+from .guest import GRACE_SECONDS, STATUS_TIMEOUT, Outcome, VMError
 from .guest_test import GuestTest, boots
 from .kernel import Kernel
 from .parallel import Job
 from .paths import LEAKS, shown
 from .report import Report
-from .vm import GRACE_SECONDS, STATUS_TIMEOUT, VM, Outcome, VMError
+from .vm import VM
 
 
 def _reason(test: GuestTest, outcome: Outcome) -> str | None:

@@ -26,11 +26,11 @@ class Header(unittest.TestCase):
 
     def test_all_keys(self) -> None:
         test = self.parse(
-            "#!/bin/bash\n# functions: pf,vf\n# cpus: 4\n# memory: 512\n# timeout: 7\n"
+            "#!/bin/bash\n# functions: pf,vf\n# guests: 2\n# cpus: 4\n# memory: 512\n# timeout: 7\n"
             "# connectx: --scramble-reserved --verbose\n# boot: own\n# when: long\n# kernels: 7.3 debug\n"
             "# dmesg-allow: one: two\n# dmesg-allow: three\n"
         )
-        shape = Shape(("pf", "vf"), 4, 512, ("--scramble-reserved", "--verbose"))
+        shape = Shape(("pf", "vf"), 2, 4, 512, ("--scramble-reserved", "--verbose"))
         self.assertEqual(test.shape, shape)
         self.assertEqual((test.timeout, test.own_boot, test.long), (7, True, True))
         self.assertEqual([p.pattern for p in test.dmesg_allow], ["one: two", "three"])
@@ -38,7 +38,16 @@ class Header(unittest.TestCase):
         self.assertFalse(test.runs_on("7.2"))
 
     def test_errors(self) -> None:
-        for header in ("cpus: two", "cpus: 0", "boot: shared", "when: never", "dmesg-allow: (", "cpus: 1\n# cpus: 2"):
+        for header in (
+            "cpus: two",
+            "cpus: 0",
+            "boot: shared",
+            "when: never",
+            "dmesg-allow: (",
+            "cpus: 1\n# cpus: 2",
+            "functions: pf,vf\n# guests: 3",
+            "functions: pf\n# guests: 2",
+        ):
             with self.subTest(header), self.assertRaises(HeaderError):
                 self.parse(f"# {header}\n")
 

@@ -1,198 +1,87 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""A VM from power-on to power-off."""
+"""A VM: a software ConnectX, and the guest, or two guests, that have its functions."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-import socket
+import queue
 import tempfile
-import time
+import threading
 from pathlib import Path
 from types import TracebackType
 
-from . import dmesg, initramfs, qemu
+from . import dmesg
 from .connectx import ConnectX
+from .guest import GRACE_SECONDS, Guest, Outcome, Place
 from .guest_test import Shape
 from .kernel import Kernel
-from .process import Process
-
-_BOOT_SECONDS = 180
-_POWEROFF_SECONDS = 60
-# What the guest's agent may need beyond a test's own limit.
-GRACE_SECONDS = 45
-# How often to look at the processes on the host while the guest works.
-_LOOK_SECONDS = 1
-STATUS_TIMEOUT = 124
-
-
-class VMError(Exception):
-    """The VM did not come up, or went away, or does not answer."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What became of a script in the guest.
-
-    `status` is its exit status, or None where the VM was lost; `lost` then says how.
-    """
-
-    status: int | None
-    seconds: float
-    output: Path
-    kernel_log: list[dmesg.Line]
-    lost: str | None = None
-
-    def text(self) -> str:
-        """The output; none where the script did not come to run."""
-        try:
-            return self.output.read_text(errors="replace")
-        except FileNotFoundError:
-            return ""
-
-
-def time_scale(kernel: Kernel) -> float:
-    """By what to multiply all time limits: slow kernels, and TIMEOUT_SCALE for slow machines."""
-    return kernel.slowness * float(os.environ.get("TIMEOUT_SCALE") or 1)
 
 
 class VM:
-    """A running VM with its software ConnectX. Use it in a `with` statement.
+    """A running VM. Use it in a `with` statement.
 
-    Raises VMError or ConnectXError if it does not come up.
+    With two guests, the first has the first function, the second the others. Both run each test's script, at the same
+    time, and have one folder for its results. Raises VMError or ConnectXError if something does not come up.
     """
 
     def __init__(
         self, kernel: Kernel, shape: Shape, logs: Path, grace: float = GRACE_SECONDS
     ) -> None:
-        self.kernel = kernel
-        self._grace = grace
         self.logs = logs
-        self.alive = False
-        self._scale = time_scale(kernel)
-        self._results = logs / "results"
-        self._results.mkdir(parents=True)
-        self._console = logs / "console"
-        self._kmsg = logs / "kmsg"
         self._closer = contextlib.ExitStack()
+        self._guests: list[Guest] = []
+        results = logs / "results"
+        results.mkdir(parents=True)
         try:
-            self._start(shape)
+            sockets = Path(self._closer.enter_context(tempfile.TemporaryDirectory(prefix="vm-")))
+            connectx = None
+            if shape.functions:
+                connectx = ConnectX(shape, sockets, logs)
+                self._closer.enter_context(connectx.process)
+            functions = connectx.sockets if connectx else []
+            shares = [functions] if shape.guests == 1 else [functions[:1], functions[1:]]
+            for number, share in enumerate(shares, 1):
+                place = Place(number, sockets, logs, results, connectx, share)
+                if number > 1:
+                    folder = f"guest{number}"
+                    place = dataclasses.replace(place, sockets=sockets / folder, logs=logs / folder)
+                    place.sockets.mkdir()
+                    place.logs.mkdir()
+                guest = Guest(kernel, shape, place, grace)
+                self._guests.append(self._closer.enter_context(guest))
         except BaseException:
             self._closer.close()
             raise
 
-    def _start(self, shape: Shape) -> None:
-        sockets = Path(self._closer.enter_context(tempfile.TemporaryDirectory(prefix="vm-")))
-        connectx = None
-        if shape.functions:
-            connectx = ConnectX(shape, sockets, self.logs)
-            self._closer.enter_context(connectx.process)
-        self._connectx = connectx
-        initramfs.build(self.kernel, sockets / "initramfs")
-
-        listener = self._closer.enter_context(socket.socket(socket.AF_UNIX))
-        listener.bind(str(sockets / "agent"))
-        listener.listen(1)
-        paths = qemu.Paths(
-            initramfs=sockets / "initramfs",
-            console=self._console,
-            kmsg=self._kmsg,
-            agent=sockets / "agent",
-            results=self._results,
-            functions=connectx.sockets if connectx else [],
-            connectx_control=connectx.control if connectx else None,
-        )
-        self._qemu = Process(qemu.command(self.kernel, shape, paths), self.logs / "qemu.out")
-        self._closer.enter_context(self._qemu)
-
-        listener.settimeout(30)
-        try:
-            self._agent, _ = listener.accept()
-        except TimeoutError as error:
-            output = self._qemu.log.read_text(errors="replace").strip()
-            raise VMError(f"QEMU did not start: {output[-500:]}") from error
-        self._closer.enter_context(self._agent)
-        self._buffer = b""
-        self.alive = True
-        answer = self._answer(_BOOT_SECONDS * self._scale)
-        if answer != f"ready {self.kernel.release}":
-            raise VMError(f"the guest came up wrongly: {answer}")
-
-    def _answer(self, seconds: float) -> str:
-        """The next line from the guest's agent. Raises VMError, and the VM counts as lost."""
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self._buffer:
-            self._agent.settimeout(_LOOK_SECONDS)
-            try:
-                data = self._agent.recv(4096)
-            except TimeoutError:
-                self._require_connectx()
-                if time.monotonic() > deadline:
-                    self.alive = False
-                    raise VMError(f"the guest hangs: no answer in {seconds:.0f} s") from None
-                continue
-            except ConnectionError:
-                data = b""
-            if not data:
-                self.alive = False
-                raise VMError(self._cause_of_death())
-            self._buffer += data
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return line.decode(errors="replace").strip()
-
-    def _require_connectx(self) -> None:
-        """Raises VMError if the software ConnectX is there no longer; the VM counts as lost."""
-        if self._connectx and self._connectx.process.status is not None:
-            self.alive = False
-            raise VMError(f"the software ConnectX ended with status {self._connectx.process.status}")
-
-    def _cause_of_death(self) -> str:
-        self._qemu.wait(10)
-        console = self._console.read_text(errors="replace")
-        for line in console.splitlines():
-            if "Kernel panic" in line:
-                return line[line.index("Kernel panic") :].strip()
-        status = self._qemu.status
-        output = self._qemu.log.read_text(errors="replace").strip()
-        return f"QEMU ended with status {status} {output[-500:]}".strip()
-
     def run(self, identifier: str, script: Path, timeout: float) -> Outcome:
-        """Runs a script in the guest; `identifier` names its folder of results."""
-        limit = timeout * self._scale
-        start = time.monotonic()
-        output = self._results / identifier / "output"
-        try:
-            self._agent.sendall(f"run {identifier} {limit:.0f} {script}\n".encode())
-            words = self._answer(limit + self._grace * self._scale).split()
-            if len(words) != 3 or words[:2] != ["done", identifier]:
-                self.alive = False
-                raise VMError(f"unexpected answer from the guest: {' '.join(words)}")
-            self._require_connectx()
-        except (VMError, OSError) as error:
-            log, _ = dmesg.of_test(dmesg.read(self._kmsg), identifier)
-            seconds = time.monotonic() - start
-            return Outcome(None, seconds, output, log, lost=str(error))
-        seconds = time.monotonic() - start
-        return Outcome(int(words[2]), seconds, output, self._kernel_log(identifier))
+        """Runs a script; `identifier` names its folder of results.
 
-    def _kernel_log(self, identifier: str) -> list[dmesg.Line]:
-        """The kernel log of a test that has ended: waits until all of it has arrived."""
-        deadline = time.monotonic() + 10 * self._scale
-        while True:
-            log, complete = dmesg.of_test(dmesg.read(self._kmsg), identifier)
-            if complete or time.monotonic() > deadline:
-                return log
-            time.sleep(0.05)
+        Of two guests, the outcome is that of the first one to fail, or of the first guest; the kernel log is of both.
+        """
+        outcomes: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+
+        def work(number: int, guest: Guest) -> None:
+            suffix = "" if number == 1 else f".guest{number}"
+            outcomes.put((number, guest.run(identifier + suffix, script, timeout)))
+
+        for number, guest in enumerate(self._guests[1:], 2):
+            threading.Thread(target=work, args=(number, guest), daemon=True).start()
+        work(1, self._guests[0])
+        ended = [outcomes.get() for _ in self._guests]
+        failed = [outcome for _, outcome in ended if outcome.lost or outcome.status]
+        in_order = [outcome for _, outcome in sorted(ended, key=lambda one: one[0])]
+        outcome = failed[0] if failed else in_order[0]
+        log = [line for one in in_order for line in one.kernel_log]
+        return dataclasses.replace(outcome, kernel_log=log)
 
     def boot_log(self) -> list[dmesg.Line]:
-        """What the kernel said before the first test."""
-        return dmesg.before_tests(dmesg.read(self._kmsg))
+        """What the kernels said before the first test."""
+        return [line for guest in self._guests for line in guest.boot_log()]
 
     def console_tail(self, lines: int = 60) -> str:
-        """The end of the serial console, which holds a panic's message."""
-        text = self._console.read_text(errors="replace")
-        return "\n".join(text.splitlines()[-lines:])
+        """The end of the serial consoles, which hold a panic's message."""
+        return "\n".join(guest.console_tail(lines) for guest in self._guests)
 
     def __enter__(self) -> VM:
         return self
@@ -203,8 +92,4 @@ class VM:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.alive and kind is None:
-            with contextlib.suppress(OSError):
-                self._agent.sendall(b"poweroff\n")
-            self._qemu.wait(_POWEROFF_SECONDS * self._scale)
-        self._closer.close()
+        self._closer.__exit__(kind, error, trace)

@@ -15,9 +15,10 @@ from typing import Any
 
 from .. import dmesg, guest_test, make
 from ..connectx import ConnectXError
+from ..guest import VMError
 from ..kernel import Kernel
 from ..paths import BUILD, CHECKOUT, MODULES, run_logs, shown
-from ..vm import VM, VMError
+from ..vm import VM
 from . import cases, figures, functions, records, table
 
 _SCRIPT = CHECKOUT / "tests/vm/bench.sh"
