@@ -8,6 +8,7 @@
 //! | request | answer |
 //! |---|---|
 //! | `{"cmd":"counters"}` | `functions`: per function the counters, `qps`: those of each QP |
+//! | `{"cmd":"queues"}` | `functions`: per function `eqs` and `cqs` by number: entries written (`producer`) and taken (`consumer`), whether the next one raises an event (`armed`) and whether the queue has `failed` |
 //! | `{"cmd":"objects"}` | `functions`: per function `live` objects per kind, `pages` held, canary pages `damaged`, objects `leaked` at teardowns so far |
 //! | `{"cmd":"events","function":"pf0","queue":256,"limit":100}` | `events`: the latest events as text lines, oldest first; function, queue and limit may be left out |
 //! | `{"cmd":"reset-counters"}` | counters of all functions start from zero |
@@ -23,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{json, Value};
+use serde_json::{json, Map, Value};
 
 use crate::counters;
 use crate::fabric::Fabric;
@@ -40,6 +41,7 @@ const DEFAULT_LIMIT: usize = 1000;
 #[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
 enum Request {
     Counters {},
+    Queues {},
     Objects {},
     ResetCounters {},
     ResetEvents {},
@@ -65,6 +67,16 @@ fn counters(hca: &Hca) -> Value {
     let mut value = counters::snapshot(&hca.io.counters, &hca.io.memory);
     value["qps"] = crate::qp::counters(hca);
     value
+}
+
+/// Where the event and completion queues of a function stand.
+fn queues(hca: &Hca) -> Value {
+    let eqs = hca.eqs.table.iter();
+    let cqs = hca.cqs.table.iter();
+    json!({
+        "eqs": eqs.map(|(n, eq)| (n.to_string(), eq.state())).collect::<Map<_, _>>(),
+        "cqs": cqs.map(|(n, cq)| (n.to_string(), cq.state())).collect::<Map<_, _>>(),
+    })
 }
 
 fn counts(counts: impl IntoIterator<Item = (&'static str, usize)>) -> Value {
@@ -155,6 +167,9 @@ pub fn answer(fabric: &Fabric, line: &str) -> Value {
     match request {
         Request::Counters {} => {
             json!({"ok": true, "functions": per_function(fabric, counters)})
+        }
+        Request::Queues {} => {
+            json!({"ok": true, "functions": per_function(fabric, queues)})
         }
         Request::Objects {} => {
             json!({"ok": true, "functions": per_function(fabric, objects)})

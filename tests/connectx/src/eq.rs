@@ -224,6 +224,17 @@ impl Eq {
         }
     }
 
+    /// Where it stands, for people.
+    pub fn state(&self) -> serde_json::Value {
+        serde_json::json!({
+            "vector": self.vector,
+            "producer": self.producer & 0xff_ffff,
+            "consumer": self.consumer,
+            "armed": self.armed,
+            "failed": self.failed,
+        })
+    }
+
     /// The context as QUERY_EQ answers it.
     pub fn context(&self) -> [u8; 0x40] {
         let mut context = self.config.context;

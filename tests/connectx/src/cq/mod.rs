@@ -203,6 +203,19 @@ impl Cq {
         self.arm != Arm::Disarmed
     }
 
+    /// Where it stands, for people.
+    pub fn state(&self) -> serde_json::Value {
+        serde_json::json!({
+            "eq": self.config.eqn,
+            "producer": self.producer(),
+            "consumer": self.consumer,
+            "armed": self.armed(),
+            "events": self.event_sn,
+            "unreported": self.unreported,
+            "failed": self.failed,
+        })
+    }
+
     fn size(&self) -> u32 {
         1 << self.config.log_size
     }

@@ -103,6 +103,10 @@ fn confirm(qp: &mut Qp, env: &mut Env<'_>, end: u32) -> bool {
     let before = requester.unacked;
     let mut missing = None;
     for message in &mut requester.messages {
+        if message.packets == 0 && message.done {
+            // A local operation, which stands between messages of the wire.
+            continue;
+        }
         if message.packets == 0 || psn_diff(end, message.first_psn) <= 0 {
             break;
         }

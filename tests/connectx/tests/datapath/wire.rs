@@ -180,3 +180,36 @@ fn one_gap_is_refused_once_and_costs_no_time() {
     assert!(b.sides[1].read(dst, 20_000) == whole[..20_000]);
     assert!(seen.get() >= 1);
 }
+
+/// What is acknowledged completes, whatever local operations stand between, and by however few answers.
+#[test]
+fn one_answer_completes_all_messages_before_it() {
+    let mut b = Bench::new();
+    let [mut a, _c] = b.connect(QpSpec::default(), Link::default());
+    b.set_fault(|_, frame| {
+        let packet = Packet::parse(frame).expect("own frame");
+        let early = packet.bth.opcode.op == Op::Acknowledge
+            && packet.ext.aeth.is_some_and(|aeth| aeth.msn < 4);
+        if early {
+            vec![]
+        } else {
+            vec![0]
+        }
+    });
+    let mut posted = Vec::new();
+    for _ in 0..4 {
+        for (opcode, segments) in [
+            (Opcode::RDMA_WRITE, &remote(0, 0)[..]),
+            (Opcode::NOP, &[][..]),
+        ] {
+            let (index, _) = b.sides[0].place(&mut a.qp, opcode, SIGNALED, 0, segments);
+            posted.push(index);
+        }
+    }
+    b.sides[0].ring(&a.qp, *posted.last().expect("eight WQEs"));
+    b.settle();
+    let completed: Vec<u16> = std::iter::from_fn(|| b.sides[0].poll(&mut a.send))
+        .map(|entry| success(Some(entry)).tail.wqe_counter)
+        .collect();
+    assert_eq!(completed, posted);
+}
