@@ -420,6 +420,24 @@ impl<'a> QueueRef<'a> {
         result
     }
 
+    /// `mlx5_ulp_post()`, for consumers whose requests are in memory of their own. Any context.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueueRef::post`].
+    ///
+    /// # Safety
+    ///
+    /// Each request and the ranges that `works` point to must be valid; each request must stay so until it is
+    /// told, and the memory of the ranges must not be used otherwise until then.
+    #[inline]
+    pub(crate) unsafe fn post_raw(&self, works: &[bindings::mlx5_ulp_work]) -> Result {
+        // SAFETY: By the type invariant the queue exists; the caller guarantees the rest.
+        to_result(unsafe {
+            bindings::mlx5_ulp_post(self.handle.as_ptr(), works.as_ptr(), works.len() as u32)
+        })
+    }
+
     /// `mlx5_ulp_flush()`. Any context.
     pub(crate) fn flush(&self) {
         // SAFETY: By the type invariant the queue exists.

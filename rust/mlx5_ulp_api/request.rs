@@ -126,7 +126,7 @@ impl Flags {
     /// More follows at once.
     pub(crate) const MORE: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_MORE);
 
-    pub(super) fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         self.0
     }
 }

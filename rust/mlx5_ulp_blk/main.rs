@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory of a peer as a disk: writes are RDMA WRITEs, reads are RDMA READs.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`configfs`] | how disks and exports are set up |
+//! | [`export`] | the target's half: memory that peers may read and write |
+//! | [`connector`] | how a queue of a disk gets connected with an export; the only file that knows |
+//! | [`disk`] | a disk: how it comes and goes |
+//! | [`recovery`] | what happens when the peer is away |
+//! | [`probe`] | whether a connection works |
+//! | [`dispatch`] | from a request of the block layer to the send queue, and flush |
+//! | [`io`] | a request of the block layer: mapped, in flight, ended |
+//! | [`channel`] | what belongs to one hardware context |
+//! | [`mq`] | blk-mq's callbacks, and the calls to it |
+//!
+//! # Why not `kernel::block::mq`
+//!
+//! That abstraction (kernels 7.2 and 7.3) gives a request without sector, operation and segments; for those
+//! a shim would do. What no shim makes good:
+//!
+//! * a disk of it has no owner: `rmmod` takes the code away from under a disk that somebody has open;
+//! * it has no limits beside block sizes: no write cache and so no flush and FUA, no number of segments;
+//! * `commit_rqs` does not say for which hardware context, so it cannot ring the doorbell of its queue;
+//! * a request can be ended well, but neither in error nor requeued;
+//! * a request has no room for the driver's own, so each would need an allocation.
+//!
+//! So [`mq`] calls blk-mq by the kernel's bindings. All that is unsafe about that is in [`mq`] and [`io`]; a
+//! request in the driver's hands is a value, [`io::Io`], that is either ended or handed to a queue.
+
+use kernel::prelude::*;
+
+mod channel;
+mod configfs;
+mod connector;
+mod disk;
+mod dispatch;
+mod errno;
+mod export;
+mod io;
+mod mq;
+mod probe;
+mod recovery;
+#[path = "../mlx5_ulp_api/mod.rs"]
+mod ulp;
+mod ulp_bindings;
+mod work;
+
+module! {
+    type: Blk,
+    name: "mlx5_ulp_blk",
+    authors: ["The mlx5_ulp authors"],
+    description: "The memory of a peer as a disk, by RDMA through mlx5_ulp",
+    license: "GPL",
+}
+
+/// The loaded module.
+#[pin_data]
+struct Blk {
+    #[pin]
+    disks: kernel::configfs::Subsystem<configfs::Disks>,
+    #[pin]
+    exports: kernel::configfs::Subsystem<configfs::Exports>,
+}
+
+impl kernel::InPlaceModule for Blk {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        export::init();
+        try_pin_init!(Self {
+            disks <- configfs::disks(),
+            exports <- configfs::exports(),
+        })
+    }
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! blk-mq: its callbacks, and the calls to it. The crate's documentation says why this is not
+//! `kernel::block::mq`.
+
+use crate::{
+    channel::Steady,
+    disk::Core,
+    io::{
+        Io,
+        Pdu, //
+    },
+    ulp_bindings, //
+};
+use core::ptr::NonNull;
+use kernel::{
+    bindings,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    ffi::{
+        c_int,
+        c_uint, //
+    },
+    prelude::*,
+    types::Opaque, //
+};
+
+static OPS: bindings::blk_mq_ops = bindings::blk_mq_ops {
+    queue_rq: Some(queue_rq),
+    commit_rqs: Some(commit_rqs),
+    complete: Some(complete_rq),
+    timeout: Some(timeout),
+    init_request: Some(init_request),
+    ..pin_init::zeroed()
+};
+
+/// The disk of a request.
+///
+/// # Safety
+///
+/// `rq` must be in the hands of the driver during `'a`.
+pub(crate) unsafe fn core_of<'a>(rq: NonNull<bindings::request>) -> &'a Core {
+    // SAFETY: The queue of a request is that of `GenDisk::alloc`, its data the disk, which waits for all
+    // requests before it goes.
+    unsafe { &*(*(*rq.as_ptr()).q).queuedata.cast::<Core>() }
+}
+
+/// The hardware context of a request in the hands of the driver.
+pub(crate) fn index_of(io: &Io) -> usize {
+    // SAFETY: By the type invariant of `Io` it is started, so it has a hardware context.
+    unsafe { (*(*io.rq().as_ptr()).mq_hctx).queue_num as usize }
+}
+
+/// The driver's part of a request.
+fn pdu(rq: NonNull<bindings::request>) -> NonNull<Pdu> {
+    // SAFETY: Requests of our tag sets are allocated with a `Pdu` behind them.
+    unsafe { rq.add(1) }.cast()
+}
+
+/// What the block layer understands.
+fn status(result: Result) -> bindings::blk_status_t {
+    // SAFETY: May be called for any number.
+    unsafe { bindings::errno_to_blk_status(result.map_or_else(Error::to_errno, |()| 0)) }
+}
+
+/// # Safety
+///
+/// Called by blk-mq for a request of a disk of ours, which is given to the driver unless an error is returned.
+unsafe extern "C" fn queue_rq(
+    hctx: *mut bindings::blk_mq_hw_ctx,
+    data: *const bindings::blk_mq_queue_data,
+) -> bindings::blk_status_t {
+    // SAFETY: Both are valid during the call, and the data of the queue is our disk.
+    let (core, index, rq, last) = unsafe {
+        (
+            &*(*(*hctx).queue).queuedata.cast::<Core>(),
+            (*hctx).queue_num,
+            (*data).rq,
+            (*data).last,
+        )
+    };
+    let Some(rq) = NonNull::new(rq) else {
+        return status(Err(EIO));
+    };
+    // SAFETY: The request is ours and not started yet.
+    unsafe { bindings::blk_mq_start_request(rq.as_ptr()) };
+    // SAFETY: Just started.
+    let io = unsafe { Io::from_raw(pdu(rq)) };
+    // SAFETY: This is `queue_rq`.
+    let steady = unsafe { Steady::new() };
+    status(core.queue(steady, io, index as usize, last))
+}
+
+/// # Safety
+///
+/// Called by blk-mq when what it said was not the last was the last.
+unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
+    // SAFETY: Valid during the call, and the data of the queue is our disk.
+    let (core, index) = unsafe {
+        (
+            &*(*(*hctx).queue).queuedata.cast::<Core>(),
+            (*hctx).queue_num,
+        )
+    };
+    // SAFETY: This is `commit_rqs`.
+    core.commit(unsafe { Steady::new() }, index as usize);
+}
+
+/// # Safety
+///
+/// Called by blk-mq for what was given to [`complete`].
+unsafe extern "C" fn complete_rq(rq: *mut bindings::request) {
+    if let Some(rq) = NonNull::new(rq) {
+        // SAFETY: `complete` gave it up.
+        let io = unsafe { Io::from_raw(pdu(rq)) };
+        // SAFETY: It is still in the hands of the driver.
+        unsafe { core_of(rq) }.complete(io);
+    }
+}
+
+/// # Safety
+///
+/// Called by blk-mq for a request that has been in flight for long.
+unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
+    if let Some(rq) = NonNull::new(rq) {
+        // SAFETY: blk-mq holds a reference to the request during the call. Its end needs that, too, so
+        // the disk is there.
+        unsafe { core_of(rq) }.lost();
+    }
+    bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
+}
+
+/// # Safety
+///
+/// Called by blk-mq once for each request of a tag set.
+unsafe extern "C" fn init_request(
+    _set: *mut bindings::blk_mq_tag_set,
+    rq: *mut bindings::request,
+    _index: c_uint,
+    _node: c_int,
+) -> c_int {
+    let Some(rq) = NonNull::new(rq) else {
+        return EINVAL.to_errno();
+    };
+    // SAFETY: There is room for it, which nobody else uses yet.
+    unsafe { pdu(rq).write(Pdu::new(rq)) };
+    0
+}
+
+/// Has [`Core::complete`] called, on the CPU that the request came from if that is far. Any context.
+pub(crate) fn complete(rq: NonNull<bindings::request>) {
+    // SAFETY: `Io::complete` gave it up.
+    unsafe { bindings::blk_mq_complete_request(rq.as_ptr()) };
+}
+
+/// Ends a request.
+pub(crate) fn end(io: Io, result: Result) {
+    // SAFETY: By the type invariant it is started, and `io` is given up.
+    unsafe { bindings::blk_mq_end_request(io.rq().as_ptr(), status(result)) };
+}
+
+/// Gives a request back to blk-mq, which queues it again when the disk is not quiesced.
+pub(crate) fn requeue(io: Io) {
+    // SAFETY: By the type invariant it is started, and `io` is given up.
+    unsafe { bindings::blk_mq_requeue_request(io.rq().as_ptr(), true) };
+}
+
+/// Requests and their tags.
+#[pin_data(PinnedDrop)]
+pub(crate) struct TagSet {
+    #[pin]
+    raw: Opaque<bindings::blk_mq_tag_set>,
+}
+
+// SAFETY: blk-mq does the locking.
+unsafe impl Send for TagSet {}
+// SAFETY: As above.
+unsafe impl Sync for TagSet {}
+
+impl TagSet {
+    /// `queues` hardware contexts, `depth` requests for each.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`, `ENOMEM`.
+    pub(crate) fn new(queues: u32, depth: u32) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            raw <- Opaque::try_ffi_init(move |raw: *mut bindings::blk_mq_tag_set| {
+                let set = bindings::blk_mq_tag_set {
+                    ops: &OPS,
+                    nr_hw_queues: queues,
+                    nr_maps: 1,
+                    queue_depth: depth,
+                    numa_node: bindings::NUMA_NO_NODE,
+                    cmd_size: size_of::<Pdu>() as u32,
+                    ..pin_init::zeroed()
+                };
+                // SAFETY: The place is valid and pinned.
+                unsafe { raw.write(set) };
+                // SAFETY: As above; what has to be set is.
+                to_result(unsafe { bindings::blk_mq_alloc_tag_set(raw) })
+            }),
+        })
+    }
+
+    /// How many hardware contexts there are: blk-mq makes no more than there are CPUs.
+    pub(crate) fn queues(&self) -> usize {
+        // SAFETY: Set up by `new`, and not changed after.
+        unsafe { (*self.raw.get()).nr_hw_queues as usize }
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for TagSet {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Set up by `new`; disks on it are gone.
+        unsafe { bindings::blk_mq_free_tag_set(self.raw.get()) };
+    }
+}
+
+/// A disk of the block layer, put when dropped.
+///
+/// # Invariants
+///
+/// It exists. `added` if it was added and not deleted.
+pub(crate) struct GenDisk {
+    raw: NonNull<bindings::gendisk>,
+    added: bool,
+}
+
+// SAFETY: The block layer does the locking.
+unsafe impl Send for GenDisk {}
+
+impl GenDisk {
+    /// A disk that nobody sees yet, whose requests go to `core`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`, `ENOMEM`.
+    ///
+    /// # Safety
+    ///
+    /// `core` and its tag set must outlive it; `device` must be valid.
+    pub(crate) unsafe fn alloc(
+        core: &Core,
+        tags: &TagSet,
+        device: *mut bindings::device,
+        segments: usize,
+    ) -> Result<Self> {
+        let data = core::ptr::from_ref(core).cast_mut().cast();
+        // SAFETY: The caller guarantees it.
+        let disk = from_err_ptr(unsafe {
+            ulp_bindings::mlx5_ulp_blk_disk_alloc(tags.raw.get(), data, device, segments as u32)
+        })?;
+        // INVARIANT: Just made.
+        Ok(Self {
+            raw: NonNull::new(disk).ok_or(ENOMEM)?,
+            added: false,
+        })
+    }
+
+    /// The disk.
+    pub(crate) fn as_ptr(&self) -> *mut bindings::gendisk {
+        self.raw.as_ptr()
+    }
+
+    /// Makes it `/dev/<name>` of so many bytes. Reads its partitions. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and what the driver core says.
+    pub(crate) fn add(&mut self, name: &CStr, bytes: u64) -> Result {
+        // SAFETY: By the type invariant it exists, and was not added.
+        to_result(unsafe {
+            ulp_bindings::mlx5_ulp_blk_disk_add(self.raw.as_ptr(), name.as_char_ptr(), bytes)
+        })?;
+        // INVARIANT: Just added.
+        self.added = true;
+        Ok(())
+    }
+
+    /// Takes it away: what is dirty is written, requests end, later ones fail. Sleeps.
+    pub(crate) fn delete(&mut self) {
+        if core::mem::take(&mut self.added) {
+            // SAFETY: By the type invariant it exists and was added.
+            unsafe { bindings::del_gendisk(self.raw.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for GenDisk {
+    fn drop(&mut self) {
+        self.delete();
+        // SAFETY: By the type invariant it exists. Who has it open keeps it.
+        unsafe { bindings::put_disk(self.raw.as_ptr()) };
+    }
+}
+
+/// Says that a disk will not work again: file systems on it shut down. Sleeps.
+///
+/// # Safety
+///
+/// `disk` must exist and be added.
+pub(crate) unsafe fn mark_dead(disk: *mut bindings::gendisk) {
+    // SAFETY: The caller guarantees it.
+    unsafe { bindings::blk_mark_disk_dead(disk) };
+}
+
+/// Has blk-mq queue again what was given back to it.
+///
+/// # Safety
+///
+/// `disk` must exist.
+pub(crate) unsafe fn kick(disk: *mut bindings::gendisk) {
+    // SAFETY: The caller guarantees it.
+    unsafe { bindings::blk_mq_kick_requeue_list((*disk).queue) };
+}
+
+/// blk-mq does not dispatch as long as it exists.
+///
+/// # Invariants
+///
+/// The queue exists and is quiesced once on behalf of this.
+pub(crate) struct Quiesced(NonNull<bindings::request_queue>);
+
+// SAFETY: blk-mq does the locking.
+unsafe impl Send for Quiesced {}
+
+impl Quiesced {
+    /// Returns when no callback that dispatches is running. Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// `disk` must exist as long as what is returned.
+    pub(crate) unsafe fn new(disk: *mut bindings::gendisk) -> Option<Self> {
+        // SAFETY: The caller guarantees it.
+        let queue = NonNull::new(unsafe { (*disk).queue })?;
+        // SAFETY: As above.
+        unsafe { bindings::blk_mq_quiesce_queue(queue.as_ptr()) };
+        // INVARIANT: Just done.
+        Some(Self(queue))
+    }
+}
+
+impl Drop for Quiesced {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::blk_mq_unquiesce_queue(self.0.as_ptr()) };
+    }
+}

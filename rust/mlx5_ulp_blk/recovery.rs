@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What happens when the peer is away.
+//!
+//! Whoever sees a request fail, or finds that a queue has failed, calls [`Core::lost`]. The work then stops
+//! the block layer, takes down all connections, which ends what is in flight and gives it back to
+//! the block layer, and tries to connect anew once a second. Requests wait meanwhile; when they have waited for
+//! `reconnect_s`, or the device goes, or a target answers that has not got our data, the disk is given
+//! up and they fail.
+
+use crate::{
+    disk::{
+        Control,
+        Core,
+        State, //
+    },
+    errno::estale,
+    mq::{
+        self,
+        Quiesced, //
+    }, //
+};
+use kernel::{
+    prelude::*,
+    time::Instant, //
+};
+
+/// Between two attempts to connect, ms.
+const PAUSE_MS: u32 = 1000;
+
+impl Core {
+    /// A connection does not work any more. Any context.
+    pub(crate) fn lost(&self) {
+        if self.change(State::Live, State::Away) {
+            self.work.after(0);
+        }
+    }
+
+    /// Takes down all connections: all that is in flight ends. Sleeps.
+    pub(crate) fn disconnect(&self, control: &mut Control) {
+        let disk = self.gendisk();
+        if disk.is_null() {
+            return;
+        }
+        if control.quiesced.is_none() {
+            // SAFETY: The disk is put after the work was disabled and `control.quiesced` is gone.
+            control.quiesced = unsafe { Quiesced::new(disk) };
+        }
+        if let Some(quiesced) = &control.quiesced {
+            for channel in self.channels() {
+                // SAFETY: The lock is held, as `control` says, and the disk quiesced.
+                drop(unsafe { channel.replace(quiesced, None) });
+            }
+        }
+    }
+
+    /// The work: brings the disk back, or gives it up. Sleeps.
+    pub(crate) fn recover(&self) {
+        let disk = self.gendisk();
+        let mut control = self.control.lock();
+        if self.state() == State::Live || disk.is_null() {
+            return;
+        }
+        let lost_at = *control.lost_at.get_or_insert_with(Instant::now);
+        if control.quiesced.is_none() && self.state() == State::Away {
+            pr_info!("{}: the target is away\n", self.name());
+        }
+        self.disconnect(&mut control);
+
+        if self.state() == State::Away {
+            match self.reconnect(&mut control) {
+                Ok(()) => {}
+                Err(e) if e == estale() => {
+                    pr_err!(
+                        "{}: the target has lost the data of the disk\n",
+                        self.name()
+                    );
+                    self.die();
+                }
+                Err(_) if lost_at.elapsed().as_nanos() < self.patience_ns() => {
+                    self.work.after(PAUSE_MS);
+                    return;
+                }
+                Err(e) => {
+                    pr_err!("{}: the target stays away ({e:?}), given up\n", self.name());
+                    self.die();
+                }
+            }
+        }
+        // Requests come again, or fail.
+        control.quiesced = None;
+        let dead = self.state() == State::Dead;
+        let added = control.disk.is_some();
+        drop(control);
+        // SAFETY: The disk is put after this work was disabled.
+        unsafe { mq::kick(disk) };
+        if dead && added {
+            // SAFETY: As above; it was added.
+            unsafe { mq::mark_dead(disk) };
+        }
+    }
+
+    /// # Errors
+    ///
+    /// `ESTALE` if there is a target, but not the one that has the data; those of the connector.
+    fn reconnect(&self, control: &mut Control) -> Result {
+        let (links, peer) = self.connect(control)?;
+        if control.peer != Some(peer) {
+            return Err(estale());
+        }
+        let Some(quiesced) = &control.quiesced else {
+            return Err(EIO);
+        };
+        for (channel, link) in self.channels().iter().zip(links) {
+            // SAFETY: The lock is held, as `control` says, and the disk quiesced.
+            drop(unsafe { channel.replace(quiesced, Some(link)) });
+            // The target has destroyed the queue pairs that this was written by.
+            channel.flushed(channel.unflushed().unwrap_or(0));
+        }
+        control.lost_at = None;
+        self.count_reconnect();
+        if self.change(State::Away, State::Live) {
+            pr_info!("{}: the target is back\n", self.name());
+        }
+        Ok(())
+    }
+}

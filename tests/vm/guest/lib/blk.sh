@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# For guest tests of the disk: an export on mlx5_1, and a disk on mlx5_0 that is it. Source lib/ulp.sh and
+# lib/consumer.sh first.
+
+disks=/sys/kernel/config/mlx5_ulp_blk
+exports=/sys/kernel/config/mlx5_ulp_blk_target
+disk=/dev/ulpblk_d
+
+# blk_load: loads all modules.
+blk_load() {
+	modprobe configfs
+	mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+	load mlx5_ulp
+	load mlx5_ulp_blk
+}
+
+# export_on MIB
+export_on() {
+	mkdir -p "$exports/e"
+	echo mlx5_1 > "$exports/e/device"
+	echo "$1" > "$exports/e/size_mib"
+	echo 1 > "$exports/e/power"
+}
+
+# disk_on [SETTING=VALUE]...: makes $disk.
+disk_on() {
+	local setting
+	mkdir -p "$disks/d"
+	for setting in device=mlx5_0 target=e "$@"; do
+		echo "${setting#*=}" > "$disks/d/${setting%%=*}"
+	done
+	echo 1 > "$disks/d/power"
+	[ -b "$disk" ] || fail "there is no $disk"
+}
+
+# disk_off, export_off: takes them away.
+disk_off() {
+	rmdir "$disks/d"
+}
+
+export_off() {
+	rmdir "$exports/e"
+}
+
+# blk_unload: unloads the modules, and looks that nothing is left.
+blk_unload() {
+	rmmod mlx5_ulp_blk mlx5_ulp
+}
+
+# disk_stat NAME: of the disk.
+disk_stat() {
+	sed -n "s/^$1 //p" "$disks/d/stats"
+}
+
+# disk_state STATE: whether the disk is in it.
+disk_state() {
+	[ "$(cat "$disks/d/state")" = "$1" ]
+}
+
+# verify BS RW DEPTH SIZE [OPTION...]: four jobs write, or read and write, SIZE each with checksums in each block, and
+# read all again.
+verify() {
+	fio --name=verify --filename="$disk" --direct=1 --ioengine=libaio --bs="$1" --rw="$2" --iodepth="$3" \
+		--size="$4" --offset_increment="$4" --numjobs=4 --verify=crc32c --verify_fatal=1 --do_verify=1 \
+		--group_reporting --minimal "${@:5}" > "$RESULTS/fio.txt" 2>&1 ||
+		fail "fio $*: $(grep -v '^3;' "$RESULTS/fio.txt" | tail -3 | tr '\n' ';')"
+}
