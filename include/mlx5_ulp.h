@@ -355,6 +355,10 @@ u64 mlx5_ulp_fast_region_address(const struct mlx5_ulp_fast_region *region);
  * @MLX5_ULP_QUEUE_POLLED: no interrupts: requests complete in mlx5_ulp_poll(),
  *	mlx5_ulp_queue_drain() and mlx5_ulp_queue_destroy() only, and are not
  *	compressed by the device; ORed
+ * @MLX5_ULP_QUEUE_WORK: callbacks run in process context, on a workqueue, and may
+ *	sleep, but not in a call on the same queue; not with
+ *	%MLX5_ULP_QUEUE_POLLED. They come later, by the time that it takes to
+ *	wake a worker, and their latencies are not measured; ORed
  * @MLX5_ULP_QUEUE_REGISTERS: %MLX5_ULP_OP_REGISTER and %MLX5_ULP_OP_INVALIDATE
  *	can be posted. Each request takes three basic blocks of the ring then, at
  *	least; ORed
@@ -367,6 +371,7 @@ enum mlx5_ulp_queue_flags {
 	MLX5_ULP_QUEUE_POLLED		= 1 << 1,
 	MLX5_ULP_QUEUE_NAMED		= 1 << 2,
 	MLX5_ULP_QUEUE_REGISTERS	= 1 << 3,
+	MLX5_ULP_QUEUE_WORK		= 1 << 4,
 };
 
 /* Largest function number and largest local number in the name of a queue. */
@@ -726,7 +731,8 @@ struct mlx5_ulp_completion {
  * in which they were posted; so do its receives, each kind by itself. @done runs
  * in softirq context (or in that of whoever drains, stops, destroys or removes),
  * one at a time for one queue. It may post, also to the same queue: the credit of
- * the request that ended is free again when it is called. It must not sleep.
+ * the request that ended is free again when it is called. It must not sleep, but
+ * for queues with %MLX5_ULP_QUEUE_WORK: there it runs in process context.
  */
 struct mlx5_ulp_request {
 	void (*done)(struct mlx5_ulp_request *request,
@@ -1070,10 +1076,11 @@ void mlx5_ulp_flush(struct mlx5_ulp_queue *queue);
  * @budget: most completion entries to take
  *
  * Takes what the device has reported and calls back, in the caller's context
- * with softirqs off. The only way to hear of completions of a queue with
+ * with softirqs off (but for %MLX5_ULP_QUEUE_WORK, of which a caller must be able
+ * to sleep). The only way to hear of completions of a queue with
  * %MLX5_ULP_QUEUE_POLLED; with others a way to hear of them sooner.
  *
- * Context: Task or softirq; not from a completion callback.
+ * Context: Task or softirq (see above); not from a completion callback.
  * Return: completion entries taken; 0 when there is none, or when somebody else
  * is at it.
  */

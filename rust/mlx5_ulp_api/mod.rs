@@ -10,6 +10,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod device;
+mod fast_region;
 mod queue;
 mod region;
 mod request;
@@ -20,8 +21,13 @@ pub(crate) use device::{
     Limits,
     Removal, //
 };
+pub(crate) use fast_region::{
+    FastRegion,
+    Registration, //
+};
 pub(crate) use queue::{
     Address,
+    Completions,
     Queue,
     QueueAttr,
     QueueRef,

@@ -51,6 +51,31 @@ pub(crate) struct QueueAttr {
     pub(crate) access: Access,
     /// Function and local number by which [`Device::with_queue`] finds it.
     pub(crate) name: Option<(u8, u32)>,
+    /// Where completions are heard of.
+    pub(crate) completions: Completions,
+    /// Whether there are registrations and invalidations.
+    pub(crate) registers: bool,
+}
+
+/// Where completions of a queue are heard of (of `enum mlx5_ulp_queue_flags`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completions {
+    /// With softirqs off.
+    Softirq,
+    /// In process context, on a workqueue.
+    Work,
+    /// Where [`QueueRef::poll`] is called.
+    Polled,
+}
+
+impl Completions {
+    fn flags(self) -> u32 {
+        match self {
+            Self::Softirq => 0,
+            Self::Work => bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_WORK,
+            Self::Polled => bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_POLLED,
+        }
+    }
 }
 
 impl QueueAttr {
@@ -64,6 +89,8 @@ impl QueueAttr {
             vector: 0,
             access: Access::LOCAL,
             name: None,
+            completions: Completions::Softirq,
+            registers: false,
         }
     }
 }
@@ -111,6 +138,10 @@ impl Queue {
             ),
             None => (0, 0),
         };
+        let registers = match attr.registers {
+            true => bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_REGISTERS,
+            false => 0,
+        };
         let attr = bindings::mlx5_ulp_queue_attr {
             depth: attr.depth,
             max_sge: attr.max_sge,
@@ -120,7 +151,10 @@ impl Queue {
             space: None,
             vector: attr.vector,
             access: attr.access.bits(),
-            flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED | named,
+            flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED
+                | named
+                | registers
+                | attr.completions.flags(),
             qid,
             context: null_mut(),
         };
@@ -398,7 +432,7 @@ impl<'a> QueueRef<'a> {
             return Err(EMSGSIZE);
         }
         let raw: [_; CHAIN] = core::array::from_fn(|i| match receives.get(i) {
-            Some(receive) => receive.into_raw(),
+            Some(receive) => receive.to_raw(),
             None => bindings::mlx5_ulp_receive {
                 request: null_mut(),
                 sge: null(),
@@ -442,6 +476,14 @@ impl<'a> QueueRef<'a> {
     pub(crate) fn flush(&self) {
         // SAFETY: By the type invariant the queue exists.
         unsafe { bindings::mlx5_ulp_flush(self.handle.as_ptr()) };
+    }
+
+    /// `mlx5_ulp_poll()`: takes up to `budget` completion entries and tells. Returns how many. Task or softirq; of a
+    /// queue with [`Completions::Work`], task only; not from a completion.
+    pub(crate) fn poll(&self, budget: u32) -> u32 {
+        // SAFETY: By the type invariant the queue exists.
+        let taken = unsafe { bindings::mlx5_ulp_poll(self.handle.as_ptr(), budget) };
+        u32::try_from(taken).unwrap_or(0)
     }
 
     /// `mlx5_ulp_queue_query_stats()`. Any context.
@@ -501,7 +543,7 @@ fn post_chain<T: Done>(
         return Err(EMSGSIZE);
     }
     let raw: [_; CHAIN] = core::array::from_fn(|i| match works.get(i) {
-        Some(work) => work.into_raw(),
+        Some(work) => work.to_raw(),
         // SAFETY: All zeroes is a valid value of this plain structure.
         None => unsafe { core::mem::zeroed() },
     });

@@ -30,7 +30,8 @@ pub(crate) struct Completion {
 
 /// Who hears that a request has ended.
 pub(crate) trait Done: Send + Sync + Sized + 'static {
-    /// The request has ended. Softirqs are off: must not sleep. May post.
+    /// The request has ended. Softirqs are off: must not sleep, but for queues with
+    /// [`Completions::Work`](super::Completions::Work). May post.
     ///
     /// It holds the reference that the posted request kept.
     fn done(request: &Arc<Request<Self>>, completion: Completion);

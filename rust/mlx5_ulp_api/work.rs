@@ -6,6 +6,7 @@ use super::{
     bindings,
     Done,
     Flags,
+    Registration,
     Request, //
 };
 use kernel::{
@@ -18,7 +19,7 @@ pub(crate) type Range = bindings::mlx5_ulp_sge;
 
 /// What a request does (`enum mlx5_ulp_opcode`).
 #[derive(Clone, Copy)]
-pub(crate) enum Operation {
+pub(crate) enum Operation<'a> {
     /// Local ranges to the peer's memory.
     Write,
     /// The peer's memory to local ranges.
@@ -38,6 +39,10 @@ pub(crate) enum Operation {
     SendImm(u32),
     /// Likewise, and invalidates a key of the peer.
     SendInvalidate(u32),
+    /// A fast region's key becomes valid: see [`FastRegion::register`](super::FastRegion::register).
+    Register(Registration<'a>),
+    /// A key of a fast region of ours becomes useless.
+    Invalidate(u32),
     /// `add` is added to the 8 bytes at the peer; what they were goes to the local range.
     FetchAdd {
         /// The addend.
@@ -50,7 +55,7 @@ pub(crate) struct Work<'a, T> {
     /// Told when it has ended.
     pub(crate) request: &'a Arc<Request<T>>,
     /// What it does.
-    pub(crate) operation: Operation,
+    pub(crate) operation: Operation<'a>,
     /// Local ranges.
     pub(crate) ranges: &'a [Range],
     /// First address at the peer.
@@ -63,8 +68,9 @@ pub(crate) struct Work<'a, T> {
 
 impl<T: Done> Work<'_, T> {
     /// As the C interface takes it. Takes a reference to the request, which the completion gives back.
-    pub(super) fn into_raw(&self) -> bindings::mlx5_ulp_work {
+    pub(super) fn to_raw(&self) -> bindings::mlx5_ulp_work {
         let (mut operand, mut compare, mut imm, mut invalidate_key) = (0, 0, 0, 0);
+        let (mut region, mut access) = (core::ptr::null_mut(), 0);
         let opcode = match self.operation {
             Operation::Write => bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE,
             Operation::Read => bindings::mlx5_ulp_opcode_MLX5_ULP_OP_READ,
@@ -88,6 +94,14 @@ impl<T: Done> Work<'_, T> {
                 (operand, compare) = (swap, expected);
                 bindings::mlx5_ulp_opcode_MLX5_ULP_OP_COMPARE_SWAP
             }
+            Operation::Register(registration) => {
+                (region, access) = (registration.region, registration.access.bits());
+                bindings::mlx5_ulp_opcode_MLX5_ULP_OP_REGISTER
+            }
+            Operation::Invalidate(key) => {
+                invalidate_key = key;
+                bindings::mlx5_ulp_opcode_MLX5_ULP_OP_INVALIDATE
+            }
             Operation::FetchAdd { add } => {
                 operand = add;
                 bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD
@@ -105,8 +119,8 @@ impl<T: Done> Work<'_, T> {
             compare,
             imm,
             invalidate_key,
-            region: core::ptr::null_mut(),
-            access: 0,
+            region,
+            access,
         }
     }
 }
@@ -120,8 +134,8 @@ pub(crate) struct Receive<'a, T> {
 }
 
 impl<T: Done> Receive<'_, T> {
-    /// As [`Work::into_raw`].
-    pub(super) fn into_raw(&self) -> bindings::mlx5_ulp_receive {
+    /// As [`Work::to_raw`].
+    pub(super) fn to_raw(&self) -> bindings::mlx5_ulp_receive {
         bindings::mlx5_ulp_receive {
             request: Request::into_raw(self.request),
             sge: self.ranges.as_ptr(),

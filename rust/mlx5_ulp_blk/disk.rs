@@ -291,15 +291,12 @@ impl Core {
         let mut links = KVec::with_capacity(self.channels.len(), GFP_KERNEL)?;
         let mut found: Option<Peer> = None;
         for index in 0..self.channels.len() as u32 {
+            // Most requests are one WRITE or READ. If there are more for once, the queue is full.
+            let depth = 2 * self.settings.depth + self.channels.len() as u32 + 8;
             let attr = QueueAttr {
-                // Most requests are one WRITE or READ. If there are more for once, the queue is full.
-                depth: 2 * self.settings.depth + self.channels.len() as u32 + 8,
                 max_sge: RANGES as u32,
-                max_recv_depth: 0,
-                max_recv_sge: 0,
                 vector: index,
-                access: Access::LOCAL,
-                name: None,
+                ..QueueAttr::new(depth)
             };
             let (link, peer) = connector::connect(device, &control.target, attr)?;
             if found.is_some_and(|found| found != peer) {

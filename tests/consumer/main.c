@@ -67,6 +67,7 @@ static const struct {
 	{ "reservation", test_reservation },
 	{ "space", test_space },
 	{ "space_released", test_space_released },
+	{ "in_work", test_in_work },
 	{ "destroy_in_flight", test_destroy_in_flight },
 	{ "close_order", test_close_order },
 	{ "stay", test_stay },

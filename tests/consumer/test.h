@@ -122,6 +122,9 @@ int test_reservation(void);
 int test_space(void);
 int test_space_released(void);
 
+/* work.c */
+int test_in_work(void);
+
 /* lifetime.c */
 int test_destroy_in_flight(void);
 int test_close_order(void);

@@ -81,9 +81,12 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
     let create = || {
         const EXCLUSIVE: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_EXCLUSIVE;
         const POLLED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_POLLED;
+        const WORK: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_WORK;
         const REGISTERS: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_REGISTERS;
         const NAMED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED;
-        if attr.flags & !(EXCLUSIVE | POLLED | NAMED | REGISTERS) != 0 {
+        if attr.flags & !(EXCLUSIVE | POLLED | NAMED | REGISTERS | WORK) != 0
+            || attr.flags & (POLLED | WORK) == POLLED | WORK
+        {
             return Err(EINVAL);
         }
         let handle = match attr.flags & EXCLUSIVE {
@@ -110,6 +113,7 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
             access: access(attr.access)?.remote,
             name: (attr.flags & NAMED != 0).then_some(Name::from_raw(attr.qid)),
             polled: attr.flags & POLLED != 0,
+            in_work: attr.flags & WORK != 0,
             space: attr.space,
             context: attr.context,
         };

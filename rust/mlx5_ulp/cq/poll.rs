@@ -164,22 +164,29 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Softirqs are off on this CPU while it exists: consumers are called in the context of a softirq, from
-/// wherever that happens.
-struct SoftirqsOff;
+/// The context in which consumers are called: with softirqs off on this CPU while it exists, from wherever
+/// that happens, unless they are called in process context.
+struct Context {
+    softirqs_off: bool,
+}
 
-impl SoftirqsOff {
-    fn new() -> Self {
-        // SAFETY: Nests, and is undone by `drop` in the same task.
-        unsafe { bindings::mlx5_ulp_shim_bh_disable() };
-        Self
+impl Context {
+    fn of(queue: &SendQueue) -> Self {
+        let softirqs_off = !queue.in_work;
+        if softirqs_off {
+            // SAFETY: Nests, and is undone by `drop` in the same task.
+            unsafe { bindings::mlx5_ulp_shim_bh_disable() };
+        }
+        Self { softirqs_off }
     }
 }
 
-impl Drop for SoftirqsOff {
+impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: Undoes `new`.
-        unsafe { bindings::mlx5_ulp_shim_bh_enable() };
+        if self.softirqs_off {
+            // SAFETY: Undoes `of`.
+            unsafe { bindings::mlx5_ulp_shim_bh_enable() };
+        }
     }
 }
 
@@ -264,7 +271,7 @@ impl SendQueue {
     /// Takes up to `budget` entries, and not more than there is room for, and completes what they say.
     /// Returns how many it took: 0 when there was none, or the queue is over.
     ///
-    /// Softirqs must be off: consumers are called.
+    /// Softirqs must be off: consumers are called. But for queues that call in process context.
     pub(crate) fn poll(&self, turn: &Turn<'_>, budget: u32) -> u32 {
         let completing = &self.completing;
         let Some(ring) = completing.ring(turn) else {
@@ -380,7 +387,8 @@ impl SendQueue {
         end: u32,
         mut retire: impl FnMut(),
     ) {
-        if latency::is_on() {
+        // What is measured is counted by CPU, and callbacks that sleep change theirs.
+        if latency::is_on() && !self.in_work {
             self.measure(ring, stamp, wqe::opcode::Opcode(wqe_opcode), end, retire);
         } else {
             retire();
@@ -412,12 +420,21 @@ impl SendQueue {
     pub(crate) fn complete_all(&self) {
         loop {
             {
-                let _softirqs = SoftirqsOff::new();
+                let _context = Context::of(self);
                 if let Some(turn) = self.turn() {
                     return self.end(&turn);
                 }
             }
             fsleep(Delta::from_micros(20));
+        }
+    }
+
+    /// Looks for completions and calls consumers, from the work item; then as the mode says. See
+    /// [`Interrupt`](super::interrupt::Interrupt), which has queued it.
+    pub(crate) fn complete_in_work(&self) {
+        // SAFETY: By the contract of `SendQueue::attach` the queue lives until the work item is disabled.
+        if let Some(cq) = unsafe { self.completing.cq.load(Acquire).as_ref() } {
+            self.look(cq, || self.work.queue());
         }
     }
 
@@ -428,7 +445,7 @@ impl SendQueue {
         }
         loop {
             {
-                let _softirqs = SoftirqsOff::new();
+                let _context = Context::of(self);
                 if let Some(_turn) = self.turn() {
                     return self.tell_space();
                 }
@@ -439,7 +456,7 @@ impl SendQueue {
 
     /// Takes up to `budget` entries for a consumer who looks by himself. Any context but hard interrupts.
     pub(crate) fn poll_now(&self, budget: u32) -> u32 {
-        let _softirqs = SoftirqsOff::new();
+        let _context = Context::of(self);
         match self.turn() {
             Some(turn) => self.poll(&turn, budget),
             None => 0,

@@ -41,7 +41,7 @@ const _: () = assert!(wqe::BB == bindings::MLX5_SEND_WQE_BB as usize);
 const _: () = assert!(wqe::DS == bindings::MLX5_SEND_WQE_DS as usize);
 
 // What a READ's WQE is limited to.
-const _: () = assert!(Shape::MAX_READ_SGE == bindings::MLX5_MAX_SGE_RD as u32);
+const _: () = assert!(Shape::MAX_READ_SGE == bindings::MLX5_MAX_SGE_RD);
 
 // Control segment.
 const _: () = {

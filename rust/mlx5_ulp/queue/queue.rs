@@ -83,6 +83,8 @@ pub(crate) struct QueueConfig {
     pub(crate) name: Option<Name>,
     /// Whether its consumer looks for completions by itself: the queue is never armed.
     pub(crate) polled: bool,
+    /// Whether its consumer is called in process context.
+    pub(crate) in_work: bool,
     /// Called when a queue that was full has room again.
     pub(crate) space: Option<unsafe extern "C" fn(*mut c_void)>,
     /// Goes back to the consumer with each completion.
@@ -132,6 +134,7 @@ impl Queue {
                 config.handle,
                 &hold,
                 Space::new(config.space),
+                config.in_work,
                 config.context,
             )?,
             GFP_KERNEL,

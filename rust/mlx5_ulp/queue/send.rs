@@ -146,6 +146,8 @@ pub(crate) struct SendQueue {
     pub(super) attended: AtomicBool,
     /// Who hears of room.
     pub(super) space: Space,
+    /// Whether consumers are called in process context, from the work item.
+    pub(crate) in_work: bool,
     state: AtomicU32,
     /// Whether the device, or the completion queue, will report nothing any more.
     dead: AtomicBool,
@@ -194,6 +196,7 @@ impl SendQueue {
         handle: Handle,
         hold: &Hold,
         space: Space,
+        in_work: bool,
         context: *mut c_void,
     ) -> Result<impl PinInit<Self> + use<>> {
         let (settings, pci) = (hold.params().moderation(), hold.pci_address());
@@ -247,6 +250,7 @@ impl SendQueue {
             deferring: AtomicBool::new(false),
             attended: AtomicBool::new(space.is_watched()),
             space,
+            in_work,
             state: AtomicU32::new(State::Unconnected as u32),
             dead: AtomicBool::new(false),
             shape,
@@ -438,8 +442,8 @@ impl SendQueue {
 impl Work for SendQueue {
     const ITEM: usize = offset_of!(SendQueue, work);
 
-    /// Ends what a dead device leaves in flight; or tells the device how to moderate its events, and posters
-    /// of room.
+    /// Ends what a dead device leaves in flight; or tells the device how to moderate its events, posters of
+    /// room and, if they are to be called from here, consumers of completions.
     fn work(&self) {
         if self.is_dead() {
             self.wait_for_posters();
@@ -450,6 +454,9 @@ impl Work for SendQueue {
             pr_warn!("completion events are not moderated: {e:?}\n");
         }
         self.tell_space_later();
+        if self.in_work {
+            self.complete_in_work();
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # Room in a queue, through the interface in C: what is reserved can be posted when the queue is full, and who
-# has found it full hears once that there is room again.
+# has found it full hears once that there is room again. Callbacks that sleep.
 #
 # functions: pf,vf
 # cpus: 2
@@ -16,6 +16,6 @@ drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
 before=$(objects)
-consumer_test reservation space space_released
+consumer_test reservation space space_released in_work
 same_objects "$before"
 rmmod mlx5_ulp
