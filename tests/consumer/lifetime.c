@@ -87,7 +87,8 @@ int test_close_order(void)
 /* What stays, with work in flight, until the module is unloaded. */
 static struct {
 	struct pair pair;
-	struct tally tally;
+	struct tally tally, receives;
+	struct mlx5_ulp_fast_region *region;
 	struct mlx5_ulp_device *watch;
 	int notices;
 	bool open;
@@ -99,6 +100,23 @@ static void removal(void *context)
 	pr_info("stay: the device goes, %d of %d have ended\n",
 		atomic_read(&stay.tally.ended), DEPTH);
 	stay.notices++;
+}
+
+/* Receives that no message comes for, and a key that is made after the queues. */
+static int stay_receive(void)
+{
+	const struct mlx5_ulp_receive receive = { .request = &stay.receives.request };
+	int i, err = 0;
+
+	tally_init(&stay.receives);
+	for (i = 0; !err && i < PAIR_RECEIVES; i++)
+		err = EXPECT(mlx5_ulp_post_receives(stay.pair.receiver, &receive, 1), 0);
+	stay.region = mlx5_ulp_fast_region_create(stay.pair.src, 1);
+	if (IS_ERR(stay.region)) {
+		err = FAIL("no fast region: %ld", PTR_ERR(stay.region));
+		stay.region = NULL;
+	}
+	return err;
 }
 
 /*
@@ -114,7 +132,7 @@ int test_stay(void)
 	err = open_stuck(&stay.pair);
 	if (err)
 		return err;
-	err = fill(&stay.pair, &stay.tally);
+	err = fill(&stay.pair, &stay.tally) ?: stay_receive();
 	if (!err) {
 		stay.watch = mlx5_ulp_open(test_src, &attr);
 		if (IS_ERR(stay.watch)) {
@@ -122,8 +140,11 @@ int test_stay(void)
 			stay.watch = NULL;
 		}
 	}
-	if (err)
+	if (err) {
+		if (stay.region)
+			mlx5_ulp_fast_region_destroy(stay.region);
 		pair_close(&stay.pair);
+	}
 	stay.open = !err;
 	return err;
 }
@@ -133,16 +154,19 @@ void test_stay_end(void)
 {
 	struct mlx5_ulp_sge sge;
 	struct mlx5_ulp_write write;
-	int late;
+	int late, map;
 
 	if (!stay.open)
 		return;
 	sge = (struct mlx5_ulp_sge) { .length = PIECE };
 	write = (struct mlx5_ulp_write) { .sge = &sge, .num_sge = 1 };
 	late = mlx5_ulp_post_write(stay.pair.sender, &write);
+	map = mlx5_ulp_fast_region_map(stay.region, NULL, 0);
 	pair_close(&stay.pair);
+	/* In any order. */
+	mlx5_ulp_fast_region_destroy(stay.region);
 	mlx5_ulp_close(stay.watch);
-	pr_info("stay: ended %d flushed %d notices %d late post %d\n",
+	pr_info("stay: ended %d flushed %d notices %d late post %d map %d receives %d\n",
 		atomic_read(&stay.tally.ended), atomic_read(&stay.tally.flushed),
-		stay.notices, late);
+		stay.notices, late, map, atomic_read(&stay.receives.flushed));
 }

@@ -56,6 +56,7 @@ static const struct {
 	{ "atomics", test_atomics },
 	{ "messages", test_messages },
 	{ "many_messages", test_many_messages },
+	{ "polled_messages", test_polled_messages },
 	{ "not_ready", test_not_ready },
 	{ "too_long", test_too_long },
 	{ "stop", test_stop },

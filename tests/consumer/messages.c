@@ -211,6 +211,72 @@ int test_many_messages(void)
 	return err ?: EXPECT(stream.status, -ECANCELED);
 }
 
+/* Nothing is heard before it is polled, and no more than the budget. */
+static int poll_messages(struct pair *pair, struct inbox *inbox, int count)
+{
+	int i, taken, err = EXPECT(atomic_read(&inbox->count), 0);
+
+	for (i = 0; !err && i < 40000 && atomic_read(&inbox->count) < count; i++) {
+		int before = atomic_read(&inbox->count);
+
+		taken = mlx5_ulp_poll(pair->sender, 2);
+		err = EXPECT(taken <= 2, 1) ?:
+		      EXPECT(atomic_read(&inbox->count), before + taken);
+		if (!taken)
+			fsleep(500);
+	}
+	return err ?: EXPECT(atomic_read(&inbox->count), count) ?:
+	       EXPECT(mlx5_ulp_poll(pair->sender, 2), 0);
+}
+
+/* An exclusive queue that is polled takes receives, and posts whatever there is. */
+int test_polled_messages(void)
+{
+	const struct mlx5_ulp_queue_attr polled = {
+		.depth = 4, .max_recv_depth = 3,
+		.flags = MLX5_ULP_QUEUE_EXCLUSIVE | MLX5_ULP_QUEUE_POLLED,
+	};
+	struct mlx5_ulp_work send = { .opcode = MLX5_ULP_OP_SEND_IMM, .imm = 5 }, read;
+	struct mlx5_ulp_exclusive *poster;
+	struct mlx5_ulp_receive receive = {};
+	struct mlx5_ulp_sge sge;
+	struct inbox inbox;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	inbox_init(&inbox);
+	tally_init(&tally);
+	receive.request = &inbox.request;
+	send.request = &tally.request;
+	err = pair_open(&pair, BYTES, &polled) ?: pair_connect(&pair);
+	for (i = 0; !err && i < 3; i++)
+		err = EXPECT(mlx5_ulp_post_receives(pair.sender, &receive, 1), 0) ?:
+		      EXPECT(mlx5_ulp_post(pair.receiver, &send, 1), 0);
+	err = err ?: tally_wait(&tally, 3, 20) ?: EXPECT(atomic_read(&tally.done), 3) ?:
+	      poll_messages(&pair, &inbox, 3);
+	for (i = 0; !err && i < 3; i++)
+		err = brought(&inbox, i, 0, MLX5_ULP_WITH_IMM, 5);
+	if (err)
+		goto close;
+	memset(pair.to_memory, 0x5c, PIECE);
+	sge = pair_sge(&pair, 0, PIECE);
+	tally_init(&tally);
+	read = (struct mlx5_ulp_work) {
+		.request = &tally.request, .opcode = MLX5_ULP_OP_READ, .sge = &sge, .num_sge = 1,
+		.remote_addr = pair_remote(&pair, 0), .rkey = mlx5_ulp_region_key(pair.to),
+	};
+	poster = mlx5_ulp_queue_exclusive(pair.sender);
+	err = EXPECT(mlx5_ulp_post(pair.sender, &read, 1), -EINVAL) ?:
+	      EXPECT(mlx5_ulp_exclusive_post(poster, &read, 1), 0) ?:
+	      EXPECT(mlx5_ulp_queue_drain(pair.sender), 0) ?:
+	      EXPECT(atomic_read(&tally.done), 1) ?: pair_compare(&pair, 0, PIECE) ?:
+	      EXPECT(pair.from_memory[PIECE - 1], 0x5c);
+close:
+	pair_close(&pair);
+	return err;
+}
+
 /* A message to a peer that is not ready waits until it is. */
 int test_not_ready(void)
 {

@@ -106,6 +106,7 @@ int test_atomics(void);
 /* messages.c */
 int test_messages(void);
 int test_many_messages(void);
+int test_polled_messages(void);
 int test_not_ready(void);
 int test_too_long(void);
 int test_stop(void);

@@ -11,11 +11,11 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
 
-# ended NOTICES LATE-POST: how the work that was in flight ended.
+# ended NOTICES LATE-POST LATE-MAP: how the work that was in flight ended.
 ended() {
 	local line want
 	line=$(dmesg -t | sed -n 's/^mlx5_ulp_test: stay: \(ended.*\)/\1/p')
-	want="ended 16 flushed 16 notices $1 late post $2"
+	want="ended 16 flushed 16 notices $1 late post $2 map $3 receives 16"
 	expect "the end" "$line" "$want"
 }
 
@@ -29,14 +29,14 @@ consumer_test destroy_in_flight close_order
 consumer_load stay
 ! rmmod mlx5_ulp 2> /dev/null || fail "mlx5_ulp could be removed under its consumer"
 rmmod mlx5_ulp_test
-ended 0 -11
+ended 0 -11 -22
 same_objects "$before"
 
 # The RDMA devices go under it.
 consumer_load stay
 rmmod mlx5_ib
 rmmod mlx5_ulp_test
-ended 1 -19
+ended 1 -19 -19
 modprobe mlx5_ib
 until_true 20 active mlx5_0
 until_true 20 active mlx5_1
@@ -46,5 +46,5 @@ consumer_load stay
 pci=$(basename "$(readlink /sys/class/infiniband/mlx5_0/device)")
 echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
 rmmod mlx5_ulp_test
-ended 1 -19
+ended 1 -19 -19
 rmmod mlx5_ulp mlx5_ib mlx5_core

@@ -17,6 +17,6 @@ drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
 before=$(objects)
-consumer_test messages not_ready too_long stop receive_refusals many_messages
+consumer_test messages polled_messages not_ready too_long stop receive_refusals many_messages
 same_objects "$before"
 rmmod mlx5_ulp
