@@ -47,7 +47,7 @@ demo: ## move a file by RDMA WRITE between two software ConnectX functions, in a
 	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.demo --kernel $(KERNEL)
 
 bench: ## count the instructions of posting and completing, side by side with mlx5_ib
-	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.bench --kernel $(KERNEL) $(if $(KEEP),--keep)
+	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.bench --kernel $(KERNEL) $(if $(KEEP),--keep) $(if $(QUICK),--quick)
 
 check: ## run all tests on KERNELS (7.3 7.2), or those that match T
 	@$(ENTER) $(KERNELS:%=--optional-kernel %) -- python3 -m runner.check $(KERNELS:%=--kernel %) --glob '$(T)'

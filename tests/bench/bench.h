@@ -20,6 +20,11 @@ extern char *bench_dst;
 /* Requests that fit into a queue, and most of one round on one queue. */
 #define BENCH_DEPTH 256
 #define BENCH_INLINE 64
+/*
+ * Until a packet is sent again: 4.096 us << this, 4 s. The clock of the software
+ * ConnectX is that of the host, which may be busy.
+ */
+#define BENCH_TIMEOUT 20
 
 /* Bytes at either end; the WRITEs of a burst are one behind the other, from the beginning. */
 #define BENCH_MEMORY (BENCH_DEPTH * BENCH_SIZE)

@@ -96,10 +96,14 @@ static void ulp_queue_destroy(struct bench_queue *common)
 
 static int ulp_connect(struct mlx5_ulp_queue *queue, struct mlx5_ulp_queue *peer)
 {
+	const struct mlx5_ulp_connect_attr attr = {
+		.gid_index = MLX5_ULP_GID_AUTO,
+		.timeout = BENCH_TIMEOUT,
+	};
 	struct mlx5_ulp_address address;
 
 	return mlx5_ulp_queue_address(peer, MLX5_ULP_GID_AUTO, &address) ?:
-	       mlx5_ulp_queue_connect(queue, &address, NULL);
+	       mlx5_ulp_queue_connect(queue, &address, &attr);
 }
 
 static struct bench_queue *ulp_create(u32 flags)
@@ -230,11 +234,15 @@ static int ulp_find(struct bench_queue *common, const struct bench_write *writes
 		    unsigned int count)
 {
 	struct ulp_queue *queue = ulp_queue(common);
+	struct mlx5_ulp_device *dev = src;
 	struct mlx5_ulp_queue *found;
+	u32 qid = queue->qid;
 	u32 ticks;
 
 	rcu_read_lock();
-	ticks = MEASURE(found = mlx5_ulp_queue_find(src, queue->qid));
+	/* Who looks it up has both at hand. */
+	asm volatile ("" : "+D" (dev), "+S" (qid));
+	ticks = MEASURE(found = mlx5_ulp_queue_find(dev, qid));
 	rcu_read_unlock();
 	common->ended += count;
 	return found == queue->sender ? (int)ticks : -ENOENT;

@@ -12,7 +12,6 @@
 
 /* As mlx5_ulp connects its queues. */
 #define HOP_LIMIT 64
-#define ACK_TIMEOUT 14
 #define RETRIES 7
 #define MIN_RNR_TIMER 12
 #define READ_ATOMIC 16
@@ -139,7 +138,7 @@ int verbs_connect(struct ib_qp *qp, const struct verbs_device *device,
 	};
 	struct ib_qp_attr rts = {
 		.qp_state = IB_QPS_RTS,
-		.timeout = ACK_TIMEOUT,
+		.timeout = BENCH_TIMEOUT,
 		.retry_cnt = RETRIES,
 		.rnr_retry = RETRIES,
 		.max_rd_atomic = READ_ATOMIC,

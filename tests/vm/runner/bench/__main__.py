@@ -32,12 +32,12 @@ class BenchError(Exception):
     """The measurement did not come to its end."""
 
 
-def _measure(kernel: Kernel, logs: Path) -> Path:
+def _measure(kernel: Kernel, logs: Path, quick: bool) -> Path:
     """Runs the cases in a VM. Returns where the guest has left the records."""
     test = guest_test.parse("bench", _SCRIPT)
     print(f"measuring on {kernel.release}, all instructions one by one ...", flush=True)
     with VM(kernel, test.shape, logs) as vm:
-        outcome = vm.run("bench", test.script, test.timeout)
+        outcome = vm.run("bench-quick" if quick else "bench", test.script, test.timeout)
         if outcome.lost:
             raise BenchError(f"{outcome.lost}\n{vm.console_tail(20)}")
         if outcome.status:
@@ -104,13 +104,16 @@ def main() -> int:
     parser.add_argument("--kernel", required=True)
     parser.add_argument("--cases", type=Path, help="report this file of records, measure nothing")
     parser.add_argument("--keep", action="store_true", help="make it the last result, under Documentation/")
+    parser.add_argument("--quick", action="store_true", help="leave out the large table")
     options = parser.parse_args()
+    if options.keep and options.quick:
+        parser.error("a quick result is not kept")
     kernel = Kernel(options.kernel)
     if not options.cases and not (make.modules(kernel) and make.connectx()):
         return 1
     logs = run_logs("bench")
     try:
-        path = options.cases or _measure(kernel, logs)
+        path = options.cases or _measure(kernel, logs, options.quick)
         run = records.read(path)
     except (BenchError, VMError, ConnectXError) as error:
         print(f"bench: not ok: {error}; logs: {shown(logs)}")
