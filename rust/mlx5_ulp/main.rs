@@ -47,6 +47,7 @@ struct Mlx5Ulp {
 
 impl kernel::Module for Mlx5Ulp {
     fn init(module: &'static ThisModule) -> Result<Self> {
+        sync::prepare()?;
         Ok(Self {
             _client: device::client::Registration::new(module)?,
         })

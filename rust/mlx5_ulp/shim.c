@@ -18,6 +18,8 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
+#include <trace/events/mlx5_ulp.h>
+
 #include "shim.h"
 
 static_assert(cpu_to_be32(MLX5_ULP_TERMINATE_LKEY) == MLX5_TERMINATE_SCATTER_LIST_LKEY);
@@ -105,14 +107,36 @@ void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq)
 	wait_for_completion(&cq->free);
 }
 
+void mlx5_ulp_shim_lock_init(spinlock_t *lock)
+{
+	spin_lock_init(lock);
+}
+
 void mlx5_ulp_shim_spin_wait(spinlock_t *lock)
 {
 	arch_spin_lock(&lock->rlock.raw_lock);
 }
 
-void mlx5_ulp_shim_spin_release(spinlock_t *lock)
+void mlx5_ulp_shim_spin_release(spinlock_t *lock, unsigned long flags)
 {
 	arch_spin_unlock(&lock->rlock.raw_lock);
+	raw_local_irq_restore(flags);
+}
+
+struct mlx5_ulp_static_key mlx5_ulp_paravirtual_key = { STATIC_KEY_FALSE_INIT };
+
+int mlx5_ulp_shim_prepare_locks(void)
+{
+#ifdef CONFIG_X86
+	if (cpu_feature_enabled(X86_FEATURE_XENPV))
+		return -EOPNOTSUPP;
+#endif
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+	/* On hardware both are paravirt_nop(). Where waiters sleep, unlocking wakes them. */
+	if ((void *)pv_ops_lock.wait != (void *)pv_ops_lock.kick)
+		static_branch_enable(&mlx5_ulp_paravirtual_key.key);
+#endif
+	return 0;
 }
 
 void mlx5_ulp_shim_bh_disable(void)
@@ -178,12 +202,43 @@ u64 mlx5_ulp_shim_percpu_sum(const void *base, size_t offset)
 
 struct mlx5_ulp_static_key mlx5_ulp_latency_key = { STATIC_KEY_FALSE_INIT };
 
+struct mlx5_ulp_static_key mlx5_ulp_posting_key = { STATIC_KEY_FALSE_INIT };
+struct mlx5_ulp_static_key mlx5_ulp_completing_key = { STATIC_KEY_FALSE_INIT };
+
+/* Called when a tracepoint gets its first listener, and when it has lost the last. */
+int mlx5_ulp_watch_posting(void)
+{
+	static_branch_inc(&mlx5_ulp_posting_key.key);
+	return 0;
+}
+
+void mlx5_ulp_unwatch_posting(void)
+{
+	static_branch_dec(&mlx5_ulp_posting_key.key);
+}
+
+int mlx5_ulp_watch_completing(void)
+{
+	static_branch_inc(&mlx5_ulp_completing_key.key);
+	return 0;
+}
+
+void mlx5_ulp_unwatch_completing(void)
+{
+	static_branch_dec(&mlx5_ulp_completing_key.key);
+}
+
 void mlx5_ulp_shim_latency(bool on)
 {
-	if (on)
+	if (on) {
 		static_branch_inc(&mlx5_ulp_latency_key.key);
-	else
+		static_branch_inc(&mlx5_ulp_posting_key.key);
+		static_branch_inc(&mlx5_ulp_completing_key.key);
+	} else {
+		static_branch_dec(&mlx5_ulp_completing_key.key);
+		static_branch_dec(&mlx5_ulp_posting_key.key);
 		static_branch_dec(&mlx5_ulp_latency_key.key);
+	}
 }
 
 unsigned int mlx5_ulp_shim_cpu(void)

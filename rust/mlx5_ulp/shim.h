@@ -80,9 +80,20 @@ unsigned int mlx5_ulp_shim_online_cpus(void);
 
 void mlx5_ulp_shim_tracepoint_synchronize(void);
 
-/* arch_spin_lock() and arch_spin_unlock(): the owner keeps interrupts off. See sync.rs. */
+/*
+ * arch_spin_lock() and arch_spin_unlock(): the owner keeps interrupts off. The
+ * latter then restores them. See sync.rs.
+ */
+void mlx5_ulp_shim_lock_init(spinlock_t *lock);
 void mlx5_ulp_shim_spin_wait(spinlock_t *lock);
-void mlx5_ulp_shim_spin_release(spinlock_t *lock);
+void mlx5_ulp_shim_spin_release(spinlock_t *lock, unsigned long flags);
+
+/*
+ * What sync.rs writes out inline depends on where the kernel runs: called before
+ * the first lock is taken. -EOPNOTSUPP where a CPU's interrupts are not turned off
+ * by its own instruction (Xen PV).
+ */
+int mlx5_ulp_shim_prepare_locks(void);
 
 /* MLX5_TERMINATE_SCATTER_LIST_LKEY as a number, for Rust to compare. */
 enum { MLX5_ULP_TERMINATE_LKEY = 0x100 };
@@ -110,8 +121,18 @@ struct mlx5_ulp_static_key {
 
 extern struct mlx5_ulp_static_key mlx5_ulp_latency_key;
 
+/* Enabled where a hypervisor has to hear of unlocking. */
+extern struct mlx5_ulp_static_key mlx5_ulp_paravirtual_key;
+
 /* One more who wants it enabled, or one less. */
 void mlx5_ulp_shim_latency(bool on);
+
+/*
+ * Enabled while somebody wants to know of each post and of each completion: by
+ * a tracepoint, or to measure latencies. So the usual way has one branch for all.
+ */
+extern struct mlx5_ulp_static_key mlx5_ulp_posting_key;
+extern struct mlx5_ulp_static_key mlx5_ulp_completing_key;
 
 /* Number of this CPU, for a caller that stays on it. */
 unsigned int mlx5_ulp_shim_cpu(void);

@@ -4,12 +4,14 @@
 
 use kernel::{
     bindings,
+    error::to_result,
     ffi::c_ulong,
+    prelude::*,
     sync::lock::{
         Backend,
-        Guard,
         Lock, //
     },
+    types::Opaque, //
 };
 
 /// A spin lock that saves and disables the interrupts of this CPU while it is held.
@@ -19,8 +21,15 @@ use kernel::{
 /// per-CPU nesting count; this one is what C's `spin_lock_irqsave()` is, inline.
 pub(crate) type IrqLock<T> = Lock<T, IrqSaveBackend>;
 
-/// What [`IrqLock::lock`] returns; unlocks and restores the interrupt state when dropped.
-pub(crate) type IrqGuard<'a, T> = Guard<'a, T, IrqSaveBackend>;
+/// Finds out how to unlock here. Before any lock is taken.
+///
+/// # Errors
+///
+/// `EOPNOTSUPP` where what is written out in this file does not do.
+pub(crate) fn prepare() -> Result {
+    // SAFETY: Process context, once.
+    to_result(unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_prepare_locks() })
+}
 
 /// Creates the initializer of an [`IrqLock`] with its own lock class and name.
 macro_rules! new_irq_lock {
@@ -29,6 +38,41 @@ macro_rules! new_irq_lock {
     };
 }
 pub(crate) use new_irq_lock;
+
+/// Called where the usual case does not come: keeps the compiler from computing both cases and then choosing,
+/// which costs the usual one more than a branch. No instruction.
+#[inline(always)]
+pub(crate) fn unusual() {
+    // SAFETY: An empty instruction sequence.
+    unsafe { core::arch::asm!("", options(nomem, nostack, preserves_flags)) };
+}
+
+/// The same number, of which the compiler does not know what it is: in a loop it stays where it is in place of being
+/// made anew each time. No instruction.
+#[inline(always)]
+pub(crate) fn in_register(mut number: u64) -> u64 {
+    // SAFETY: An empty instruction sequence.
+    unsafe {
+        core::arch::asm!("/* {} */", inout(reg) number,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    number
+}
+
+/// The same reference, of which the compiler does not know where it comes from: so it takes it for the base of
+/// all that it refers to, in place of the base of something around it or of parts that were looked at before.
+/// No instruction.
+#[inline(always)]
+pub(crate) fn opaque<T>(of: &T) -> &T {
+    let mut place = core::ptr::from_ref(of);
+    // SAFETY: An empty instruction sequence.
+    unsafe {
+        core::arch::asm!("/* {} */", inout(reg) place,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    // SAFETY: It is what it was.
+    unsafe { &*place }
+}
 
 /// `spinlock_t` taken with interrupts saved and disabled; the guard keeps the old state.
 pub(crate) struct IrqSaveBackend;
@@ -47,14 +91,17 @@ mod irq_spin {
     use super::interrupts;
     use core::sync::atomic::{
         AtomicU32,
+        AtomicU8,
         Ordering::{
             Acquire,
-            Relaxed, //
+            Relaxed,
+            Release, //
         }, //
     };
     use kernel::{
         bindings,
-        ffi::c_ulong, //
+        ffi::c_ulong,
+        jump_label::static_branch_unlikely, //
     };
 
     /// The value of a lock that has an owner and nobody waiting: `_Q_LOCKED_VAL` of
@@ -79,13 +126,64 @@ mod irq_spin {
 
     /// # Safety
     ///
+    /// An initialized lock.
+    #[inline(always)]
+    pub(super) unsafe fn try_lock(ptr: *mut bindings::spinlock_t) -> Option<c_ulong> {
+        let flags = interrupts::save();
+        // SAFETY: As in `lock`.
+        let word = unsafe { AtomicU32::from_ptr(ptr.cast()) };
+        if word.compare_exchange(0, LOCKED, Acquire, Relaxed).is_err() {
+            interrupts::restore(flags);
+            return None;
+        }
+        Some(flags)
+    }
+
+    /// # Safety
+    ///
     /// The caller owns the lock, and [`lock`] returned `flags` for it.
     #[inline(always)]
     pub(super) unsafe fn unlock(ptr: *mut bindings::spinlock_t, flags: c_ulong) {
-        // A call: under a hypervisor there is more to it than one store, and the kernel patches that.
-        // SAFETY: The caller owns the lock.
-        unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_spin_release(ptr) };
+        if is_native() {
+            // SAFETY: Guaranteed by the caller.
+            unsafe { unlock_native(ptr, flags) };
+        } else {
+            // SAFETY: Guaranteed by the caller.
+            unsafe { unlock_paravirtual(ptr, flags) };
+        }
+    }
+
+    /// Whether unlocking is one store, and no hypervisor has to hear of it.
+    #[inline(always)]
+    pub(super) fn is_native() -> bool {
+        // SAFETY: A static key may be looked at by anyone.
+        !unsafe {
+            static_branch_unlikely!(
+                mlx5_ulp_bindings::mlx5_ulp_paravirtual_key,
+                mlx5_ulp_bindings::mlx5_ulp_static_key,
+                key
+            )
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`unlock`], and [`is_native`].
+    #[inline(always)]
+    pub(super) unsafe fn unlock_native(ptr: *mut bindings::spinlock_t, flags: c_ulong) {
+        // SAFETY: As in `lock`; the owner's byte is the first one, and only the owner changes it:
+        // `native_queued_spin_unlock()`.
+        unsafe { AtomicU8::from_ptr(ptr.cast()) }.store(0, Release);
         interrupts::restore(flags);
+    }
+
+    /// # Safety
+    ///
+    /// As [`unlock`].
+    #[inline(always)]
+    pub(super) unsafe fn unlock_paravirtual(ptr: *mut bindings::spinlock_t, flags: c_ulong) {
+        // SAFETY: Guaranteed by the caller.
+        unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_spin_release(ptr, flags) };
     }
 }
 
@@ -118,6 +216,17 @@ mod irq_spin {
         unsafe { bindings::_raw_spin_lock_irqsave(raw(ptr)) }
     }
 
+    /// Waits: only in configurations that are not made for speed.
+    ///
+    /// # Safety
+    ///
+    /// An initialized lock.
+    #[inline(always)]
+    pub(super) unsafe fn try_lock(ptr: *mut bindings::spinlock_t) -> Option<c_ulong> {
+        // SAFETY: The caller guarantees an initialized lock.
+        Some(unsafe { lock(ptr) })
+    }
+
     /// # Safety
     ///
     /// The caller owns the lock, and [`lock`] returned `flags` for it.
@@ -125,6 +234,70 @@ mod irq_spin {
     pub(super) unsafe fn unlock(ptr: *mut bindings::spinlock_t, flags: c_ulong) {
         // SAFETY: Guaranteed by the caller.
         unsafe { bindings::_raw_spin_unlock_irqrestore(raw(ptr), flags) }
+    }
+
+    /// There is one way only.
+    #[inline(always)]
+    pub(super) fn is_native() -> bool {
+        true
+    }
+
+    pub(super) use unlock as unlock_native;
+    pub(super) use unlock as unlock_paravirtual;
+}
+
+/// A lock like [`IrqLock`], for who keeps the interrupt state by himself: it fits into a register.
+#[pin_data]
+pub(crate) struct RawIrqLock {
+    #[pin]
+    raw: Opaque<bindings::spinlock_t>,
+}
+
+// SAFETY: A lock is there to be shared.
+unsafe impl Sync for RawIrqLock {}
+// SAFETY: Nobody holds it while it moves.
+unsafe impl Send for RawIrqLock {}
+
+impl RawIrqLock {
+    /// A free one.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            raw <- Opaque::ffi_init(|raw| {
+                // SAFETY: A valid place for a lock.
+                unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_lock_init(raw) }
+            }),
+        })
+    }
+
+    /// Takes it. Returns the interrupt state, for [`RawIrqLock::unlock`].
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> c_ulong {
+        // SAFETY: Initialized by `new`.
+        unsafe { irq_spin::lock(self.raw.get()) }
+    }
+
+    /// Takes it if nobody has it.
+    #[inline(always)]
+    pub(crate) fn try_lock(&self) -> Option<c_ulong> {
+        // SAFETY: Initialized by `new`.
+        unsafe { irq_spin::try_lock(self.raw.get()) }
+    }
+
+    /// Gives the lock of `owner` back.
+    ///
+    /// # Safety
+    ///
+    /// The caller has it, and these are the `flags` that taking it has returned.
+    #[inline(always)]
+    pub(crate) unsafe fn unlock<T>(owner: &T, lock: impl Fn(&T) -> &Self, flags: c_ulong) {
+        if irq_spin::is_native() {
+            // SAFETY: Guaranteed by the caller.
+            unsafe { irq_spin::unlock_native(lock(owner).raw.get(), flags) };
+        } else {
+            // Found anew: the usual case does not need the place of the lock in a register.
+            // SAFETY: Guaranteed by the caller.
+            unsafe { irq_spin::unlock_paravirtual(lock(opaque(owner)).raw.get(), flags) };
+        }
     }
 }
 
@@ -235,4 +408,26 @@ impl Drop for InterruptsOff {
         #[cfg(CONFIG_X86_64)]
         interrupts::restore(self.flags);
     }
+}
+
+/// Whether softirqs are off on this CPU, as in a softirq or between `local_bh_disable()` and
+/// `local_bh_enable()`: they stay so until whoever turned them off turns them on. May say no where they are.
+#[inline(always)]
+pub(crate) fn softirqs_are_off() -> bool {
+    #[cfg(all(CONFIG_X86_64, not(CONFIG_PREEMPT_RT)))]
+    {
+        /// `SOFTIRQ_MASK` of `<linux/preempt.h>`.
+        const SOFTIRQS: u32 = 0xff00;
+
+        let count: u32;
+        // SAFETY: What `preempt_count()` does: reads a per-CPU word, whose bits of softirqs do not change
+        // when the task moves to another CPU, because it does not while they are set.
+        unsafe {
+            core::arch::asm!("mov {:e}, dword ptr gs:[rip + __preempt_count]", out(reg) count,
+                options(nostack, preserves_flags, readonly))
+        };
+        count & SOFTIRQS != 0
+    }
+    #[cfg(not(all(CONFIG_X86_64, not(CONFIG_PREEMPT_RT))))]
+    false
 }

@@ -7,6 +7,12 @@
 
 #include <linux/tracepoint.h>
 
+/* Whether anybody listens to the data path: see <rust/mlx5_ulp/shim.h>. */
+int mlx5_ulp_watch_posting(void);
+void mlx5_ulp_unwatch_posting(void);
+int mlx5_ulp_watch_completing(void);
+void mlx5_ulp_unwatch_completing(void);
+
 #define mlx5_ulp_show_opcode(opcode)			\
 	__print_symbolic(opcode,			\
 		{ 0x00, "NOP" },			\
@@ -28,7 +34,7 @@
  * @opcode: opcode of the control segment
  * @bytes: payload length
  */
-TRACE_EVENT(mlx5_ulp_post,
+TRACE_EVENT_FN(mlx5_ulp_post,
 	TP_PROTO(u32 pci, u32 qpn, u16 index, u8 opcode, u32 bytes),
 	TP_ARGS(pci, qpn, index, opcode, bytes),
 	TP_STRUCT__entry(
@@ -49,7 +55,8 @@ TRACE_EVENT(mlx5_ulp_post,
 		  __entry->pci >> 16, (__entry->pci >> 8) & 0xff,
 		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
 		  __entry->index, mlx5_ulp_show_opcode(__entry->opcode),
-		  __entry->bytes)
+		  __entry->bytes),
+	mlx5_ulp_watch_posting, mlx5_ulp_unwatch_posting
 );
 
 /**
@@ -59,7 +66,7 @@ TRACE_EVENT(mlx5_ulp_post,
  * @producer: producer counter written to the doorbell record, in basic blocks
  * @wqes: work queue entries that this doorbell hands to the device
  */
-TRACE_EVENT(mlx5_ulp_doorbell,
+TRACE_EVENT_FN(mlx5_ulp_doorbell,
 	TP_PROTO(u32 pci, u32 qpn, u16 producer, u32 wqes),
 	TP_ARGS(pci, qpn, producer, wqes),
 	TP_STRUCT__entry(
@@ -77,7 +84,8 @@ TRACE_EVENT(mlx5_ulp_doorbell,
 	TP_printk("%04x:%02x:%02x.%x qpn=%#x producer=%u wqes=%u",
 		  __entry->pci >> 16, (__entry->pci >> 8) & 0xff,
 		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
-		  __entry->producer, __entry->wqes)
+		  __entry->producer, __entry->wqes),
+	mlx5_ulp_watch_posting, mlx5_ulp_unwatch_posting
 );
 
 /**
@@ -88,7 +96,7 @@ TRACE_EVENT(mlx5_ulp_doorbell,
  * @opcode: opcode of the CQE (MLX5_CQE_REQ and kin)
  * @syndrome: 0, or the syndrome of an error CQE
  */
-TRACE_EVENT(mlx5_ulp_completion,
+TRACE_EVENT_FN(mlx5_ulp_completion,
 	TP_PROTO(u32 pci, u32 qpn, u16 counter, u8 opcode, u8 syndrome),
 	TP_ARGS(pci, qpn, counter, opcode, syndrome),
 	TP_STRUCT__entry(
@@ -108,7 +116,8 @@ TRACE_EVENT(mlx5_ulp_completion,
 	TP_printk("%04x:%02x:%02x.%x qpn=%#x counter=%u cqe_opcode=%u syndrome=%#x",
 		  __entry->pci >> 16, (__entry->pci >> 8) & 0xff,
 		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
-		  __entry->counter, __entry->opcode, __entry->syndrome)
+		  __entry->counter, __entry->opcode, __entry->syndrome),
+	mlx5_ulp_watch_completing, mlx5_ulp_unwatch_completing
 );
 
 #endif /* _TRACE_MLX5_ULP_H */

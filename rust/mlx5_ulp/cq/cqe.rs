@@ -64,6 +64,12 @@ pub const fn ready(op_own: u8, ci: u32, log_size: u8) -> bool {
     (op_own as u32 ^ (ci >> (log_size & 31))) & 1 == 0 && op_own >> 4 != Opcode::INVALID.0
 }
 
+/// Whether an entry with this `op_own` says that a send WQE was carried out, and nothing else.
+#[inline(always)]
+pub const fn is_plain(op_own: u8) -> bool {
+    op_own & !1 == Opcode::REQ.0 << 4
+}
+
 /// The owner bit of an entry that the HCA writes at producer counter `pi`.
 #[inline(always)]
 pub const fn owner(pi: u32, log_size: u8) -> bool {
@@ -139,19 +145,18 @@ impl Tail {
     }
 }
 
-/// The bytes of a [`Tail`] that tell a plain success: the QP, and the last byte with opcode, format,
-/// solicited and owner. As they stand in memory.
-pub const PLAIN_MASK: u64 = u64::from_ne_bytes([0, 0xff, 0xff, 0xff, 0, 0, 0, 0xff]);
+/// What tells a plain success, and of which WQE, in the number that [`u64::from_be_bytes`] makes of a
+/// [`Tail`]: the QP, the counter, and the last byte with opcode, format, solicited and owner.
+pub const PLAIN_MASK: u64 = 0x00ff_ffff_ffff_00ff;
 
-/// The owner bit of a [`Tail`], as it stands in memory.
-pub const OWNER: u64 = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, 1]);
+/// One in the counter of that number.
+pub const PLAIN_STEP: u64 = 1 << 16;
 
-/// What is under [`PLAIN_MASK`] when a send WQE of `qpn` was carried out, reported by an entry of its own
-/// for the consumer at counter `ci`.
-pub const fn plain(qpn: u32, ci: u32, log_size: u8) -> u64 {
-    let [_, a, b, c] = qpn.to_be_bytes();
+/// What is under [`PLAIN_MASK`] when the send WQE at block `counter` of `qpn` was carried out, reported
+/// by an entry of its own for the consumer at counter `ci`.
+pub const fn plain(qpn: u32, counter: u16, ci: u32, log_size: u8) -> u64 {
     let op_own = Tail::op_own(Opcode::REQ, false, ci, log_size);
-    u64::from_ne_bytes([0, a, b, c, 0, 0, 0, op_own])
+    (qpn as u64 & 0xff_ffff) << 32 | (counter as u64) << 16 | op_own as u64
 }
 
 /// A work request was carried out.
@@ -282,23 +287,28 @@ mod tests {
     #[test]
     fn plain_success_is_told_by_a_mask() {
         let ci = 0x105;
-        let want = plain(0x12_3456, ci, 8);
-        for kind in 0..16 {
-            for low in 0..16 {
-                for qpn in [0x12_3456, 0x12_3457, 0x52_3456] {
-                    let tail = Tail {
-                        qpn,
-                        op_own: kind << 4 | low,
-                        ..tail(Opcode::REQ)
-                    };
-                    let word = u64::from_ne_bytes(tail.encode());
-                    let own = low & 1 == owner(ci, 8) as u8;
-                    let is_plain = kind == 0 && low >> 1 == 0 && own && qpn == 0x12_3456;
-                    assert_eq!((word ^ want) & PLAIN_MASK == 0, is_plain, "{tail:?}");
-                }
+        let want = plain(0x12_3456, 0x789a, ci, 8);
+        for (kind, low) in (0..16).flat_map(|kind| (0..16).map(move |low| (kind, low))) {
+            for (qpn, wqe_counter) in [
+                (0x12_3456, 0x789a),
+                (0x52_3456, 0x789a),
+                (0x12_3456, 0x789b),
+            ] {
+                let tail = Tail {
+                    qpn,
+                    wqe_counter,
+                    op_own: kind << 4 | low,
+                    ..tail(Opcode::REQ)
+                };
+                let own = low & 1 == owner(ci, 8) as u8;
+                let said = (qpn, wqe_counter) == (0x12_3456, 0x789a);
+                let is_plain = kind == 0 && low >> 1 == 0 && own && said;
+                let number = u64::from_be_bytes(tail.encode());
+                assert_eq!((number ^ want) & PLAIN_MASK == 0, is_plain, "{tail:?}");
             }
         }
-        assert_eq!(plain(1, 0, 8) ^ OWNER, plain(1, 0x100, 8));
+        assert_eq!(plain(1, 6, 0, 8), plain(1, 5, 0, 8) + PLAIN_STEP);
+        assert_eq!(plain(1, 5, 0x100, 8), plain(1, 5, 0, 8) + 1);
     }
 
     #[test]

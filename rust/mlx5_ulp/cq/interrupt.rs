@@ -30,7 +30,7 @@ impl SendQueue {
     /// Polls, then has `again` bring us back here, or arms `cq`, as the mode says.
     #[inline]
     pub(super) fn look(&self, cq: &CqCore, again: impl FnOnce()) {
-        let Some(turn) = self.turn() else {
+        let Some(mut turn) = self.turn() else {
             // Somebody else completes, and does not arm: this event is still to be answered. Once the
             // queue is over there is nothing to be told any more.
             if !self.completing.is_over() {
@@ -38,7 +38,7 @@ impl SendQueue {
             }
             return;
         };
-        let found = self.poll(&turn, BUDGET);
+        let found = self.poll(&mut turn, BUDGET);
         match self.looked(&turn, found) {
             After::Again => {
                 drop(turn);

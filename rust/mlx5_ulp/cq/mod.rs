@@ -7,6 +7,7 @@
 //! | [`cqe`], [`compressed`], [`syndrome`] | pure: entries and reasons |
 //! | [`moderation`] | pure: which mode, and what to do after a look |
 //! | [`poll`] | takes entries, retires requests, tells consumers |
+//! | [`run`] | entries that come as expected |
 //! | [`unusual`] | entries that are not a plain success |
 //! | [`moderator`] | the mode of a queue: what follows a look, what the device is told |
 //! | [`interrupt`] | looks when the device says so, and for a while after |
@@ -23,6 +24,7 @@ pub(crate) mod moderation;
 pub(crate) mod moderator;
 pub(crate) mod poll;
 mod receive;
+mod run;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod syndrome;
 mod unusual;

@@ -17,6 +17,7 @@ use super::{
         Opcode,
         Tail, //
     },
+    run::Run,
     unusual::Took, //
 };
 use crate::{
@@ -31,19 +32,16 @@ use crate::{
     },
     queue::{
         in_flight::View,
-        request::{
-            deliver,
-            Outcome, //
-        },
+        request::deliver,
         send::SendQueue, //
     },
+    sync::softirqs_are_off,
     wqe,
 };
 use core::{
-    ptr::{
-        null_mut,
-        NonNull, //
-    },
+    cell::UnsafeCell,
+    mem::MaybeUninit,
+    ptr::null_mut,
     sync::atomic::{
         AtomicBool,
         AtomicPtr,
@@ -78,10 +76,12 @@ pub(crate) struct Completing {
     pub(super) failed: AtomicBool,
     /// The QP that entries must name.
     qpn: AtomicU32,
-    /// Entries taken, free running.
-    consumer: AtomicU32,
     /// Entries that one poll may take.
     room: AtomicU32,
+    /// The ring, for whoever has the turn; null until it is attached, and once everything is over.
+    ring: AtomicPtr<CqCore>,
+    /// What is expected there. For whoever has the turn.
+    run: UnsafeCell<Run>,
     /// The ring; null until it is attached.
     cq: AtomicPtr<CqCore>,
     counters: CompletionCounters,
@@ -96,8 +96,9 @@ impl Completing {
             reported: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             qpn: AtomicU32::new(0),
-            consumer: AtomicU32::new(0),
             room: AtomicU32::new(0),
+            ring: AtomicPtr::new(null_mut()),
+            run: UnsafeCell::new(Run::none()),
             cq: AtomicPtr::new(null_mut()),
             counters: CompletionCounters::default(),
         }
@@ -114,7 +115,9 @@ impl Completing {
         self.room
             .store(entries.saturating_sub(depth).max(1), Relaxed);
         self.qpn.store(qpn, Relaxed);
-        self.cq.store(core::ptr::from_ref(cq).cast_mut(), Release);
+        let cq = core::ptr::from_ref(cq).cast_mut();
+        self.cq.store(cq, Release);
+        self.ring.store(cq, Release);
     }
 
     /// What has completed.
@@ -126,6 +129,12 @@ impl Completing {
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Acquire)
+    }
+
+    /// Entries taken, free running: the consumer counter.
+    #[inline(always)]
+    fn consumer(&self) -> u32 {
+        self.counters.entries.get() as u32
     }
 
     /// Entries that one poll may take.
@@ -145,13 +154,25 @@ impl Completing {
 
     /// The ring, for the holder of the turn, who may look at it until he gives the turn back.
     #[inline(always)]
-    pub(super) fn ring<'a>(&self, _turn: &'a Turn<'_>) -> Option<&'a CqCore> {
-        if self.over.load(Relaxed) {
-            return None;
-        }
+    fn ring<'a>(&self, _turn: &'a Turn<'_>) -> Option<&'a CqCore> {
         // SAFETY: By the contract of `attach` it lives until `end` has returned, which waits for the turn
-        // and sets `over` while it has it.
-        unsafe { self.cq.load(Acquire).as_ref() }
+        // and clears the pointer while it has it.
+        unsafe { self.ring.load(Acquire).as_ref() }
+    }
+
+    /// What is expected in the ring, likewise.
+    #[inline(always)]
+    fn run<'a>(&'a self, _turn: &'a mut Turn<'_>) -> &'a mut Run {
+        // SAFETY: There is one turn at a time, which is borrowed mutably.
+        unsafe { &mut *self.run.get() }
+    }
+
+    /// Both.
+    #[inline]
+    fn ring_and_run<'a>(&'a self, turn: &'a mut Turn<'_>) -> Option<(&'a CqCore, &'a mut Run)> {
+        let ring = core::ptr::from_ref(self.ring(turn)?);
+        // SAFETY: As in `ring`: it lives until the turn is given back, which is borrowed here.
+        Some((unsafe { &*ring }, self.run(turn)))
     }
 }
 
@@ -190,53 +211,6 @@ impl Drop for Context {
     }
 }
 
-/// The place of the consumer in the ring: where the last eight bytes of the next entry are.
-struct Place {
-    at: NonNull<u64>,
-    first: NonNull<u64>,
-    /// Behind the last entry's.
-    end: NonNull<u64>,
-}
-
-impl Place {
-    /// The place of counter `consumer`.
-    #[inline(always)]
-    fn new(ring: &CqCore, consumer: u32) -> Self {
-        let base = ring.base();
-        let entries = 1usize << (ring.log_entries() & 31);
-        let index = consumer as usize & entries.wrapping_sub(1);
-        // SAFETY: The ring has `entries` entries and is aligned to a page, `index` is one of them: these
-        // are eight aligned bytes in the ring, and the last one is behind the ring by as much.
-        unsafe {
-            let first = base.add(cqe::TAIL).cast::<u64>();
-            Self {
-                at: first.byte_add(index * cqe::SIZE),
-                first,
-                end: NonNull::new_unchecked(first.as_ptr().wrapping_byte_add(entries * cqe::SIZE)),
-            }
-        }
-    }
-
-    /// What is there, in one piece. The device may write it at any time.
-    #[inline(always)]
-    fn read(&self) -> u64 {
-        // SAFETY: By `new` and `advance`, `at` is in the ring, which lives as long as the poll.
-        unsafe { self.at.read_volatile() }
-    }
-
-    /// Goes to the next entry. True when that begins another round.
-    #[inline(always)]
-    fn advance(&mut self) -> bool {
-        // SAFETY: `at` is before `end`, by a whole number of entries.
-        self.at = unsafe { self.at.byte_add(cqe::SIZE) };
-        let round = self.at == self.end;
-        if round {
-            self.at = self.first;
-        }
-        round
-    }
-}
-
 /// How far a poll has come.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
@@ -245,6 +219,9 @@ pub(super) struct Progress {
     /// Requests retired, free running.
     pub(super) retired: u32,
 }
+
+/// Entries that are looked at before their consumers are told.
+const CHUNK: usize = 16;
 
 impl SendQueue {
     /// Takes the right to complete, if nobody has it.
@@ -265,96 +242,176 @@ impl SendQueue {
     /// Entries taken so far, the consumer counter to arm with. For the holder of the turn.
     #[inline]
     pub(crate) fn consumer(&self, _turn: &Turn<'_>) -> u32 {
-        self.completing.consumer.load(Relaxed)
+        self.completing.consumer()
     }
 
     /// Takes up to `budget` entries, and not more than there is room for, and completes what they say.
     /// Returns how many it took: 0 when there was none, or the queue is over.
     ///
     /// Softirqs must be off: consumers are called. But for queues that call in process context.
-    pub(crate) fn poll(&self, turn: &Turn<'_>, budget: u32) -> u32 {
-        let completing = &self.completing;
-        let Some(ring) = completing.ring(turn) else {
+    #[inline(always)]
+    pub(crate) fn poll(&self, turn: &mut Turn<'_>, budget: u32) -> u32 {
+        // Acquire: the marks and cookies of these are there. And no more than that, whatever the device says.
+        let in_flight = self.credit.in_flight();
+        if in_flight == 0 || trace::completing() {
+            return self.poll_more(turn, budget, 0, in_flight);
+        }
+        // Mostly there is one, and it is as expected.
+        let Some(cookie) = self.completing.run(turn).take_one() else {
+            return self.poll_more(turn, budget, 0, in_flight);
+        };
+        self.retire_one(cookie);
+        if budget != 1 {
+            return self.poll_run(turn, budget, in_flight);
+        }
+        self.took(turn, 1, 1, in_flight);
+        1
+    }
+
+    /// The rest of [`SendQueue::poll`], when the first entry was as expected: the next ones mostly are, too.
+    #[inline(never)]
+    fn poll_run(&self, turn: &mut Turn<'_>, budget: u32, in_flight: u32) -> u32 {
+        let run = self.completing.run(turn);
+        let taken = self.take_run(run, budget.wrapping_sub(1)).wrapping_add(1);
+        if taken != budget {
+            return self.poll_more(turn, budget, taken, in_flight);
+        }
+        self.took(turn, taken, taken, in_flight);
+        taken
+    }
+
+    /// The rest of [`SendQueue::poll`], when `taken` entries were taken and as many requests retired, of those
+    /// `in_flight` when it began.
+    #[inline(never)]
+    fn poll_more(&self, turn: &mut Turn<'_>, budget: u32, taken: u32, in_flight: u32) -> u32 {
+        let Some((ring, run)) = self.completing.ring_and_run(turn) else {
             return 0;
         };
-        let budget = budget.min(completing.room());
+        let (first, retired) = (self.completing.consumer(), self.credit.retired());
+        let mut now = Progress {
+            consumer: first.wrapping_add(taken),
+            retired,
+        };
+        self.take_rest(ring, run, &mut now, budget, taken);
+        let entries = now.consumer.wrapping_sub(first);
+        if entries != 0 {
+            let retired = now.retired.wrapping_sub(retired).wrapping_add(taken);
+            self.took(turn, entries, retired, in_flight);
+        }
+        entries
+    }
+
+    /// A poll has taken so many entries and retired so many requests; so many were in flight when it began.
+    #[inline(always)]
+    fn took(&self, turn: &mut Turn<'_>, entries: u32, retired: u32, in_flight: u32) {
+        let counters = &self.completing.counters;
+        counters.entries.add(entries.into());
+        counters.completed.add(retired.into());
+        if let Some(ring) = self.completing.ring(turn) {
+            ring.set_consumer(self.completing.consumer());
+        }
+        self.completed(in_flight);
+    }
+
+    /// Retires the oldest request, and tells its consumer, whose cookie this is.
+    #[inline(always)]
+    fn retire_one(&self, cookie: usize) {
+        // The credit comes back first, so that the callback can post. The cookie has been read before that.
+        self.credit.retire();
+        // SAFETY: The request was in flight, as `Run` says; it has just been retired, and what is retired is
+        // never delivered again.
+        unsafe { deliver(cookie, &self.success) };
+    }
+
+    /// Takes entries as long as they are as expected, up to `budget`, and completes what they say. Returns how
+    /// many.
+    #[inline(always)]
+    fn take_run(&self, run: &mut Run, budget: u32) -> u32 {
+        let retired = self.credit.retired();
+        let mut cookies = [const { MaybeUninit::uninit() }; CHUNK];
+        let most = self.credit.in_flight().min(budget);
+        let taken = run.take(most, &mut cookies);
+        // As in `retire_one`, for all of them.
+        self.credit.set_retired(retired.wrapping_add(taken));
+        for i in 0..taken as usize {
+            // SAFETY: `take` has filled in so many. The rest as in `retire_one`.
+            unsafe { deliver(cookies.get_unchecked(i).assume_init(), &self.success) };
+        }
+        taken
+    }
+
+    /// Takes more entries, those that are not as expected too: `budget` in all, of which `taken` are taken.
+    /// `now` says how far the poll has come; returns how far it came.
+    #[inline(always)]
+    fn take_rest(&self, ring: &CqCore, run: &mut Run, now: &mut Progress, budget: u32, taken: u32) {
+        let completing = &self.completing;
         let (qpn, log_entries) = (completing.qpn(), ring.log_entries());
-        let done = Outcome::Done.completion(self.context());
         let requests = self.requests.view();
-        let (first, before) = (completing.consumer.load(Relaxed), self.credit.retired());
-        let mut retired = before;
-        let mut place = Place::new(ring, first);
-        let mut plain = cqe::plain(qpn, first, log_entries);
-        // Entries that may be taken, and the consumer counter when there are none left: one of them counts,
-        // the other does for both.
-        let mut left = budget;
-        let mut stop = first.wrapping_add(budget);
-        while left != 0 {
-            let word = place.read();
-            // Nothing else of the entry, nor what the device did before, may be read before that.
-            barrier::dma_rmb();
-            if (word ^ plain) & cqe::PLAIN_MASK == 0 {
-                let counter = Tail::decode(&word.to_ne_bytes()).wqe_counter;
-                if let Some(range) = requests.at(counter, retired, self.credit.posted()) {
-                    if trace::completion_is_on() || latency::is_on() {
-                        let now = Progress {
-                            consumer: stop.wrapping_sub(left),
-                            retired,
-                        };
-                        retired = self.retire_watched(ring, now, word, range.end);
-                    } else {
-                        self.retire(&requests, &mut retired, range.end, &done);
-                    }
-                    left = left.wrapping_sub(1);
-                    if place.advance() {
-                        plain ^= cqe::OWNER;
-                    }
+        let last = now
+            .consumer
+            .wrapping_add(budget.min(completing.room()).saturating_sub(taken));
+        let first = now.consumer.wrapping_sub(taken);
+        // The block where the next WQE starts if it goes on as it did.
+        let mut steady = None;
+        loop {
+            let left = last.wrapping_sub(now.consumer);
+            if left as i32 <= 0 {
+                break;
+            }
+            if run.left() != 0 && !trace::completing() {
+                let taken = self.take_run(run, left);
+                now.consumer = now.consumer.wrapping_add(taken);
+                now.retired = now.retired.wrapping_add(taken);
+                if taken != 0 {
+                    steady = None;
                     continue;
                 }
             }
-            let mut now = Progress {
-                consumer: stop.wrapping_sub(left),
-                retired,
-            };
-            let op_own = Tail::decode(&word.to_ne_bytes()).op_own;
-            if !cqe::ready(op_own, now.consumer, log_entries) {
+            let word = ring.tail(now.consumer);
+            let tail = Tail::decode(&word.to_ne_bytes());
+            if !cqe::ready(tail.op_own, now.consumer, log_entries) {
                 break;
             }
-            if cqe::is_receive(op_own) {
+            // Nothing else of the entry, nor what the device did before, may be read before that.
+            barrier::dma_rmb();
+            if cqe::is_receive(tail.op_own) {
+                *run = Run::none();
                 self.take_receive(ring, now.consumer);
-                left = left.wrapping_sub(1);
-                if place.advance() {
-                    plain ^= cqe::OWNER;
-                }
+                now.consumer = now.consumer.wrapping_add(1);
                 continue;
             }
-            // The first of a poll may be a block of more than the caller wanted: else nobody ever takes it.
-            let limit = if left == budget {
-                completing.room()
+            let range = if tail.qpn == qpn && cqe::is_plain(tail.op_own) {
+                requests.at(tail.wqe_counter, now.retired, self.credit.posted())
             } else {
-                left
+                None
             };
-            let took = self.take_unusual(ring, &mut now, word, limit);
-            left = left.saturating_sub(now.consumer.wrapping_sub(stop.wrapping_sub(left)));
-            stop = now.consumer.wrapping_add(left);
-            retired = now.retired;
-            if let Took::Nothing = took {
-                break;
+            *run = Run::none();
+            let Some(range) = range else {
+                // The first of a poll may be a block of more than the caller wanted: else nobody ever takes
+                // it.
+                let limit = if now.consumer == first {
+                    completing.room()
+                } else {
+                    left
+                };
+                match self.take_unusual(ring, now, word, limit) {
+                    Took::Entries => continue,
+                    Took::Nothing => break,
+                }
+            };
+            let single = range.end.wrapping_sub(now.retired) == 1;
+            if trace::completing() {
+                now.retired = self.retire_watched(ring, *now, word, range.end);
+            } else {
+                self.retire(&requests, &mut now.retired, range.end, &self.success);
             }
-            place = Place::new(ring, now.consumer);
-            plain = cqe::plain(qpn, now.consumer, log_entries);
+            now.consumer = now.consumer.wrapping_add(1);
+            let next = tail.wqe_counter.wrapping_add(1);
+            if single && steady.is_none_or(|block| block == tail.wqe_counter) {
+                *run = Run::new(ring, &requests, qpn, now.consumer, next, now.retired);
+            }
+            steady = Some(next);
         }
-        let consumer = stop.wrapping_sub(left);
-        let taken = consumer.wrapping_sub(first);
-        if taken != 0 {
-            ring.set_consumer(consumer);
-            completing.consumer.store(consumer, Relaxed);
-            completing.counters.entries.add(taken.into());
-            let retired = retired.wrapping_sub(before);
-            completing.counters.completed.add(retired.into());
-            self.completed(retired);
-        }
-        taken
     }
 
     /// [`SendQueue::retire`] for the plain entry with tail `word`, while somebody watches. Returns how many
@@ -364,9 +421,8 @@ impl SendQueue {
     fn retire_watched(&self, ring: &CqCore, now: Progress, word: u64, end: u32) -> u32 {
         let tail = Tail::decode(&word.to_ne_bytes());
         trace::completion(self.pci, tail.qpn, tail.wqe_counter, Opcode::REQ.0, 0);
-        let done = Outcome::Done.completion(self.context());
         let mut retired = now.retired;
-        let retire = || self.retire(&self.requests.view(), &mut retired, end, &done);
+        let retire = || self.retire(&self.requests.view(), &mut retired, end, &self.success);
         self.retire_measured(
             ring,
             ring.timestamp(now.consumer),
@@ -421,8 +477,8 @@ impl SendQueue {
         loop {
             {
                 let _context = Context::of(self);
-                if let Some(turn) = self.turn() {
-                    return self.end(&turn);
+                if let Some(mut turn) = self.turn() {
+                    return self.end(&mut turn);
                 }
             }
             fsleep(Delta::from_micros(20));
@@ -455,10 +511,23 @@ impl SendQueue {
     }
 
     /// Takes up to `budget` entries for a consumer who looks by himself. Any context but hard interrupts.
+    #[inline(always)]
     pub(crate) fn poll_now(&self, budget: u32) -> u32 {
+        if !softirqs_are_off() {
+            return self.poll_softirqs_off(budget);
+        }
+        match self.turn() {
+            Some(mut turn) => self.poll(&mut turn, budget),
+            None => 0,
+        }
+    }
+
+    /// As [`SendQueue::poll_now`], from a task.
+    #[inline(never)]
+    fn poll_softirqs_off(&self, budget: u32) -> u32 {
         let _context = Context::of(self);
         match self.turn() {
-            Some(turn) => self.poll(&turn, budget),
+            Some(mut turn) => self.poll(&mut turn, budget),
             None => 0,
         }
     }
@@ -482,10 +551,12 @@ impl SendQueue {
     ///
     /// The queue must be closed to all posters, and the device must not carry out anything of it any more.
     /// Softirqs must be off. May be called again.
-    pub(crate) fn end(&self, turn: &Turn<'_>) {
+    pub(crate) fn end(&self, turn: &mut Turn<'_>) {
         while self.poll(turn, u32::MAX) != 0 {}
         self.flush_in_software();
         self.tell_space();
         self.completing.over.store(true, Release);
+        self.completing.ring.store(null_mut(), Relaxed);
+        *self.completing.run(turn) = Run::none();
     }
 }

@@ -115,7 +115,6 @@ impl SendQueue {
     /// Takes a compressed block, all of it: its requests are completed one by one.
     fn take_block(&self, ring: &CqCore, now: &mut Progress, left: u32) -> Took {
         let log_entries = ring.log_entries();
-        let done = Outcome::Done.completion(self.context());
         let title = read(ring, now.consumer);
         let opened = Block::open(
             &title,
@@ -167,7 +166,7 @@ impl SendQueue {
                         success.timestamp,
                         tail.wqe_opcode,
                         range.end,
-                        || self.retire(&view, &mut retired, range.end, &done),
+                        || self.retire(&view, &mut retired, range.end, &self.success),
                     );
                     now.retired = range.end;
                 }
@@ -212,8 +211,8 @@ impl SendQueue {
                     vendor_syndrome
                 );
             }
-            let done = Outcome::Done.completion(self.context());
-            self.retire(&self.requests.view(), &mut now.retired, range.begin, &done);
+            let view = self.requests.view();
+            self.retire(&view, &mut now.retired, range.begin, &self.success);
         }
         self.retire_failed(&mut now.retired, range.end, outcome);
         // What waits for the doorbell is to be flushed by the device, too.

@@ -2,17 +2,23 @@
 
 //! Telling the HCA that there is work.
 //!
-//! [`policy`] decides when, [`blueflame`] whether the WQE comes along, [`register`] does it; [`hold`] and [`timer`] see to it that nothing waits too
-//! long. The record in memory and the register in the BAR are objects of [`crate::hw`].
+//! [`policy`] decides when, [`blueflame`] whether the WQE comes along, [`register`] does it; [`pending`],
+//! [`hold`] and [`timer`] see to it that nothing waits too long. The record in memory and the register in the BAR are objects of [`crate::hw`].
 
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod blueflame;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod hold;
 #[allow(dead_code, unreachable_pub)]
+pub(crate) mod pending;
+#[allow(dead_code, unreachable_pub)]
 pub(crate) mod policy;
 pub(crate) mod register;
 pub(crate) mod timer;
+
+// What `pending` is built with; its tests have others.
+use crate::hw::barrier::smp_mb as full_barrier;
+use core::sync::atomic;
 
 /// How the doorbell is to be rung.
 #[derive(Clone, Copy, Debug)]

@@ -149,23 +149,37 @@ impl Policy {
         }
     }
 
+    /// As [`Policy::posted`] for one WQE of which nothing more is known, but `None`, and nothing changed,
+    /// unless it is the only one and is to be rung. Then [`Policy::rung`] need not be called.
+    #[inline(always)]
+    pub fn posted_alone(&self, busy: impl FnOnce() -> bool) -> Option<Cause> {
+        if self.waiting != 0 {
+            None
+        } else if self.limit <= 1 {
+            Some(Cause::Limit)
+        } else if !busy() {
+            Some(Cause::Idle)
+        } else {
+            None
+        }
+    }
+
     /// Somebody asks to ring. `None` when nothing waits.
     #[inline(always)]
     pub fn flush(&self) -> Option<Cause> {
         (self.waiting != 0).then_some(Cause::Flush)
     }
 
-    /// A round of completions was handled and its callbacks are through: it retired `retired` requests
-    /// and `in_flight` remain. `busy` as in [`Policy::posted`].
+    /// A round of completions was handled and its callbacks are through: `load` requests were in flight
+    /// when it began. `busy` as in [`Policy::posted`].
     ///
-    /// This is the load by which [`Mode::Adaptive`] moves its limit: up by one while more than four
+    /// This is the load by which [`Mode::Adaptive`] moves its limit: to the double while more than four
     /// batches of that size are under way, down to half when there are not even two.
     #[inline]
-    pub fn completed(&mut self, retired: u32, in_flight: u32, busy: bool) -> Option<Cause> {
+    pub fn completed(&mut self, load: u32, busy: bool) -> Option<Cause> {
         if self.mode == Mode::Adaptive {
-            let load = retired.saturating_add(in_flight);
             if load / 4 > self.limit {
-                self.limit = (self.limit + 1).min(self.max_batch);
+                self.limit = self.limit.saturating_mul(2).min(self.max_batch);
             } else if load / 2 < self.limit {
                 self.limit = (self.limit / 2).max(1);
             }
@@ -181,13 +195,34 @@ impl Policy {
         }
     }
 
-    /// The hold time of the oldest waiting WQE is over.
-    pub fn held(&mut self) -> Option<Cause> {
+    /// Loads that leave the limit as it is: see [`Policy::completed`].
+    pub fn calm(&self) -> core::ops::RangeInclusive<u32> {
+        if self.mode != Mode::Adaptive {
+            return 0..=u32::MAX;
+        }
+        let low = if self.limit > 1 {
+            self.limit.saturating_mul(2)
+        } else {
+            0
+        };
+        let high = if self.limit < self.max_batch {
+            self.limit.saturating_mul(4).saturating_add(3)
+        } else {
+            u32::MAX
+        };
+        low..=high
+    }
+
+    /// The hold time of the oldest waiting WQE is over; `in_flight` requests are in flight, those that wait
+    /// included.
+    ///
+    /// That alone says nothing of the load: posters may be slow, or the callbacks that post. Only when not
+    /// even two batches are under way they are too large.
+    pub fn held(&mut self, in_flight: u32) -> Option<Cause> {
         if self.waiting == 0 {
             return None;
         }
-        if self.mode == Mode::Adaptive {
-            // Too few posts to fill a batch of this size.
+        if self.mode == Mode::Adaptive && in_flight / 2 < self.limit {
             self.limit = (self.limit / 2).max(1);
         }
         Some(Cause::Hold)
@@ -243,15 +278,34 @@ mod tests {
     }
 
     #[test]
+    fn a_lone_wqe_is_rung_for_the_same_cause() {
+        for (mode, busy, waits) in [
+            (Mode::Each, true, false),
+            (Mode::Batch, false, false),
+            (Mode::Batch, true, false),
+            (Mode::Batch, false, true),
+            (Mode::Adaptive, false, false),
+        ] {
+            let mut p = Policy::new(mode, 4, 16);
+            if waits {
+                p.posted(1, || true, Hint::None);
+            }
+            let alone = p.posted_alone(|| busy);
+            let posted = p.posted(1, || busy, Hint::None);
+            assert_eq!(alone, posted.filter(|_| !waits), "{mode:?} {busy} {waits}");
+        }
+    }
+
+    #[test]
     fn last_flush_completion_and_hold_ring_what_waits() {
         let mut p = Policy::new(Mode::Batch, 8, 16);
         assert_eq!(p.posted(1, || true, Hint::Last), Some(Cause::Last));
         p.rung(1);
         p.posted(1, || true, Hint::None);
         assert_eq!(p.flush(), Some(Cause::Flush));
-        assert_eq!(p.completed(1, 8, true), None);
-        assert_eq!(p.completed(1, 8, false), Some(Cause::Idle));
-        assert_eq!(p.held(), Some(Cause::Hold));
+        assert_eq!(p.completed(9, true), None);
+        assert_eq!(p.completed(9, false), Some(Cause::Idle));
+        assert_eq!(p.held(8), Some(Cause::Hold));
         assert_eq!(p.change(Mode::Each, 0, 0), Some(Cause::Mode));
     }
 
@@ -259,9 +313,9 @@ mod tests {
     fn no_change_changes_nothing() {
         let mut p = Policy::new(Mode::Adaptive, 4, 16);
         p.posted(1, || true, Hint::None);
-        p.completed(64, 64, true);
+        p.completed(128, true);
         assert_eq!(p.change(Mode::Adaptive, 4, 16), None);
-        assert_eq!((p.limit(), p.waiting()), (ADAPTIVE_START + 1, 1));
+        assert_eq!((p.limit(), p.waiting()), (2 * ADAPTIVE_START, 1));
         assert_eq!(p.change(Mode::Adaptive, 4, 2), Some(Cause::Mode));
         assert_eq!((p.limit(), p.waiting()), (2, 1));
         for (index, mode) in [Mode::Each, Mode::Batch, Mode::Adaptive].iter().enumerate() {
@@ -270,16 +324,53 @@ mod tests {
     }
 
     #[test]
+    fn a_calm_load_changes_nothing_and_any_other_does() {
+        for max in 1..=ADAPTIVE_MAX {
+            let mut p = Policy::new(Mode::Adaptive, 4, max);
+            // All limits that there are: down from the start, and up.
+            for round in 0..200 {
+                let load = if round < 20 { 0 } else { 400 };
+                p.completed(load, true);
+                for load in 0..200 {
+                    let mut q = p.clone();
+                    q.completed(load, true);
+                    assert_eq!(
+                        q.limit() == p.limit(),
+                        p.calm().contains(&load),
+                        "{p:?} {load}"
+                    );
+                }
+            }
+        }
+        for mode in [Mode::Each, Mode::Batch] {
+            assert_eq!(Policy::new(mode, 4, 16).calm(), 0..=u32::MAX);
+        }
+    }
+
+    #[test]
+    fn a_slow_poster_is_not_a_low_load() {
+        let mut p = Policy::new(Mode::Adaptive, 4, 16);
+        p.completed(64, true);
+        p.completed(64, true);
+        assert_eq!(p.limit(), 16);
+        p.posted(1, || true, Hint::None);
+        assert_eq!(p.held(64), Some(Cause::Hold));
+        assert_eq!(p.limit(), 16);
+        assert_eq!(p.held(31), Some(Cause::Hold));
+        assert_eq!(p.limit(), 8);
+    }
+
+    #[test]
     fn adaptive_stays_in_its_range() {
         let mut p = Policy::new(Mode::Adaptive, 4, 100);
         assert_eq!(p.limit(), ADAPTIVE_START);
         for _ in 0..100 {
-            p.completed(64, 64, true);
+            p.completed(128, true);
             assert!(p.limit() <= ADAPTIVE_MAX);
         }
         assert_eq!(p.limit(), ADAPTIVE_MAX);
         for _ in 0..100 {
-            p.completed(1, 0, false);
+            p.completed(1, false);
             assert!(p.limit() >= 1);
         }
         assert_eq!(p.limit(), 1);

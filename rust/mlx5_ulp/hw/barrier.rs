@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Barriers and register writes of the posting path, inline.
+//! Barriers and register writes of the data path, inline.
 //!
 //! The kernel crate has them as calls of helper functions in `vmlinux`. On x86 they are one
 //! instruction or none, so they are written out here; any other architecture takes the
@@ -45,6 +45,19 @@ pub(crate) fn wmb() {
     };
     #[cfg(not(CONFIG_X86_64))]
     kernel::sync::barrier::mb(kernel::sync::barrier::Write);
+}
+
+/// Orders everything before against everything after, on all CPUs (`smp_mb()`).
+#[inline(always)]
+pub(crate) fn smp_mb() {
+    #[cfg(CONFIG_X86_64)]
+    // As in C: on most CPUs cheaper than `mfence`, and as good for write-back memory.
+    // SAFETY: Leaves the word on the stack as it is. A locked instruction is a full barrier.
+    unsafe {
+        core::arch::asm!("lock or dword ptr [rsp], 0")
+    };
+    #[cfg(not(CONFIG_X86_64))]
+    core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
 }
 
 /// Writes 8 bytes to a register in one access, in memory order (`__raw_writeq()`).

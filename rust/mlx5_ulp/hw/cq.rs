@@ -29,6 +29,8 @@ use mlx5_ulp_bindings as bindings;
 pub(crate) const CQE_BYTES: usize = 64;
 /// Offset of the byte in a CQE that tells its opcode and its owner.
 const OP_OWN: usize = core::mem::offset_of!(bindings::mlx5_cqe64, op_own);
+/// Offset of the last eight bytes: QP, counter, and what the entry is.
+const TAIL: usize = core::mem::offset_of!(bindings::mlx5_cqe64, sop_drop_qpn);
 /// Offset of the time stamp in it.
 const TIMESTAMP: usize = core::mem::offset_of!(bindings::mlx5_cqe64, timestamp_h);
 
@@ -157,6 +159,14 @@ impl CqCore {
     pub(crate) fn cqe(&self, index: u32) -> *const u8 {
         let at = index as usize & ((1usize << (self.log_entries & 31)) - 1);
         self.ring.as_ptr().as_ptr().wrapping_add(at * CQE_BYTES)
+    }
+
+    /// The last eight bytes of entry `index`, reduced to the ring, as they stand there, in one piece.
+    #[inline]
+    pub(crate) fn tail(&self, index: u32) -> u64 {
+        // SAFETY: An entry has so many bytes and is aligned, the ring lives as long as `self`. The device
+        // may write it at any time.
+        unsafe { self.cqe(index).add(TAIL).cast::<u64>().read_volatile() }
     }
 
     /// Tells the device that everything before `consumer` has been taken

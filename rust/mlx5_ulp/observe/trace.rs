@@ -11,20 +11,6 @@ use mlx5_ulp_bindings as bindings;
 macro_rules! tracepoints {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?);)*) => {
         ::kernel::macros::paste! { $(
-            /// Whether anybody listens.
-            #[allow(dead_code)]
-            #[inline(always)]
-            pub(crate) fn [<$name _is_on>]() -> bool {
-                // SAFETY: The static key of a tracepoint may be looked at by anyone.
-                unsafe {
-                    static_branch_unlikely!(
-                        bindings::[<__tracepoint_mlx5_ulp_ $name>],
-                        bindings::tracepoint,
-                        key
-                    )
-                }
-            }
-
             $(#[$meta])*
             #[inline(always)]
             pub(crate) fn $name($($arg: $type),*) {
@@ -44,18 +30,27 @@ macro_rules! tracepoints {
     };
 }
 
-/// Whether somebody listens to what posting does.
+/// Whether somebody wants to know of each post, by a tracepoint or to measure latencies.
 #[inline(always)]
 pub(crate) fn posting() -> bool {
-    // SAFETY: The static key of a tracepoint may be looked at by anyone.
+    // SAFETY: A static key may be looked at by anyone.
     unsafe {
         static_branch_unlikely!(
-            bindings::__tracepoint_mlx5_ulp_post,
-            bindings::tracepoint,
+            bindings::mlx5_ulp_posting_key,
+            bindings::mlx5_ulp_static_key,
             key
-        ) || static_branch_unlikely!(
-            bindings::__tracepoint_mlx5_ulp_doorbell,
-            bindings::tracepoint,
+        )
+    }
+}
+
+/// Whether somebody wants to know of each completion, likewise.
+#[inline(always)]
+pub(crate) fn completing() -> bool {
+    // SAFETY: A static key may be looked at by anyone.
+    unsafe {
+        static_branch_unlikely!(
+            bindings::mlx5_ulp_completing_key,
+            bindings::mlx5_ulp_static_key,
             key
         )
     }

@@ -171,11 +171,16 @@ impl<K: Key, const ENTRIES: usize> Cache<K, ENTRIES> {
         }
     }
 
+    /// Where `key` lives in a cache that uses all its entries.
+    #[inline(always)]
+    fn full_home(key: K) -> usize {
+        (key.raw().wrapping_mul(K::multiplier(Self::BITS)) >> (32 - Self::BITS)) as usize
+    }
+
     /// Where `key` lives.
     #[inline(always)]
     fn home(&self, key: K) -> usize {
-        let top = key.raw().wrapping_mul(K::multiplier(Self::BITS)) >> (32 - Self::BITS);
-        top as usize & self.mask.load(Ordering::Relaxed)
+        Self::full_home(key) & self.mask.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
@@ -217,8 +222,9 @@ impl<K: Key, const ENTRIES: usize> Cache<K, ENTRIES> {
     where
         B: Deref<Target = [AtomicU64]>,
     {
-        // Whose hint it is need not be asked: the slot itself tells.
-        let hint = self.load(self.home(key));
+        // Whose hint it is need not be asked: the slot itself tells. Nor whether the cache is smaller now:
+        // what is not in use is empty, and the second half knows better.
+        let hint = self.load(Self::full_home(key));
         let token = table.check(hint.slot(), key)?;
         stats.hit();
         Some(token)

@@ -40,15 +40,6 @@ pub enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Room for a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Number of its first request.
-    pub first: u32,
-    /// Requests that were retired at that moment.
-    pub retired: u32,
-}
-
 /// The side of the poster.
 #[derive(Debug)]
 struct Posting {
@@ -89,18 +80,8 @@ impl Credit {
     /// [`Full`] when not all of them fit, or when the queue was closed, or this way of it.
     #[inline(always)]
     pub fn reserve(&self, handle: Handle, way: Way, n: u32) -> Result<u32, Full> {
-        self.room(handle, way, n).map(|room| room.first)
-    }
-
-    /// As [`Credit::reserve`], with what was seen of the other side.
-    ///
-    /// # Errors
-    ///
-    /// As [`Credit::reserve`].
-    #[inline(always)]
-    pub fn room(&self, handle: Handle, way: Way, n: u32) -> Result<Room, Full> {
         let limit = self.posting.0.limits[handle as usize][way as usize].load(Ordering::Relaxed);
-        self.room_below(limit, n)
+        self.reserve_below(limit, n)
     }
 
     /// Whether there is room for a request of any kind. A snapshot.
@@ -118,18 +99,12 @@ impl Credit {
     /// [`Full`] when not all of them fit.
     #[inline(always)]
     pub fn reserve_below(&self, limit: u32, n: u32) -> Result<u32, Full> {
-        self.room_below(limit, n).map(|room| room.first)
-    }
-
-    #[inline(always)]
-    fn room_below(&self, limit: u32, n: u32) -> Result<Room, Full> {
         let first = self.posting.0.posted.load(Ordering::Relaxed);
         // Acquire: what the other side read of the retired request is read; its entry may be reused.
-        let retired = self.retired.0.load(Ordering::Acquire);
-        let used = first.wrapping_sub(retired);
+        let used = first.wrapping_sub(self.retired.0.load(Ordering::Acquire));
         // A closed queue has more in use than its limit.
         if u64::from(used) + u64::from(n) <= u64::from(limit) {
-            Ok(Room { first, retired })
+            Ok(first)
         } else {
             Err(Full)
         }

@@ -11,6 +11,7 @@ use super::{
         Cursor,
         LastWqe, //
     },
+    post::hint,
     poster::Poster,
     ring::hardware,
     send::{
@@ -23,6 +24,7 @@ use crate::{
         hold::Expiry,
         policy::{
             Cause,
+            Hint,
             Mode, //
         },
         timer::{
@@ -74,10 +76,21 @@ impl SendQueue {
         // The doorbell of an exclusive queue is rung at the end of each post, whatever the mode.
         let deferring = self.handle == Handle::Shared && config.mode != Mode::Each;
         self.deferring.store(deferring, Relaxed);
-        self.attended
-            .store(deferring || self.space.is_watched(), Relaxed);
+        self.expect(&poster);
         self.ring_if(&mut poster, cause);
         self.open_ways(&poster);
+    }
+
+    /// Tells those who complete when to look after the poster.
+    fn expect(&self, poster: &Poster) {
+        if self.space.is_watched() {
+            // Always: somebody may wait for room.
+            self.pending.expect(u32::MAX..=u32::MAX);
+        } else if self.deferring.load(Relaxed) {
+            self.pending.expect(poster.policy.calm());
+        } else {
+            self.pending.expect(0..=u32::MAX);
+        }
     }
 
     /// Opens the ways of posting that these settings leave, up to the room that is not reserved, if the queue is
@@ -90,7 +103,8 @@ impl SendQueue {
         let depth_if = |plain: bool| if plain { depth } else { 0 };
         // What follows a registration has to wait for it: the general way says so.
         let plain = !poster.blueflame.takes_plain() && !poster.registered;
-        let one = depth_if(plain);
+        // A chain of one prefetches, too.
+        let one = depth_if(plain && !poster.prefetch);
         let chain = depth_if(plain && poster.merge.is_none());
         self.credit.open(self.handle, Way::Any, depth);
         self.credit.open(self.handle, Way::One, one);
@@ -102,13 +116,20 @@ impl SendQueue {
         }
     }
 
-    /// The WQEs of the cursor wait for the doorbell, the last `wqes` of them newly; `head` is the
-    /// beginning of the last one.
-    #[cold]
+    /// `wqes` more WQEs, which are posted, wait for the doorbell: `head` is the beginning of the last of them,
+    /// and `last_flags` are those of its request.
     #[inline(never)]
-    pub(super) fn wait(&self, poster: &mut Poster, head: [u8; 8], wqes: u32) {
+    pub(super) fn wait(&self, poster: &mut Poster, head: [u8; 8], wqes: u32, last_flags: u32) {
         poster.head = head;
-        if poster.policy.waiting() == wqes {
+        let first = poster.policy.waiting() == wqes;
+        if first {
+            self.pending.begin();
+            // The policy may have counted on a completion that has come since, and whose taker saw nothing
+            // wait: see `Pending`. Of those that wait already it has been told.
+            let counted = hint(last_flags) == Hint::None;
+            if counted && !self.expects_completion(poster.signaled_rung) {
+                return self.ring_if(poster, Some(Cause::Idle));
+            }
             if let Some(ns) = poster.hold.begin(now()) {
                 self.timer.start(ns);
             }
@@ -126,6 +147,9 @@ impl SendQueue {
     /// for how many.
     #[inline(always)]
     fn rung(&self, poster: &mut Poster, at: &Cursor, cause: Cause) -> u32 {
+        if poster.policy.waiting() != 0 {
+            self.pending.end();
+        }
         let wqes = poster.policy.rung(at.wqes);
         poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
         self.post_counters.rung(cause as usize, wqes);
@@ -194,29 +218,26 @@ impl SendQueue {
         self.ring_if(&mut poster, cause);
     }
 
-    /// A round of completions is through, which retired `retired` requests: another occasion to ring for
-    /// what waits, and the load by which the policy adapts. Any context.
+    /// A round of completions is through, at whose beginning `load` requests were in flight: another occasion
+    /// to ring for what waits, and the load by which the policy adapts. Any context.
     #[inline(always)]
-    pub(crate) fn completed(&self, retired: u32) {
-        if self.attended.load(Relaxed) {
-            self.completed_attended(retired);
+    pub(crate) fn completed(&self, load: u32) {
+        if self.pending.concerns(load) {
+            self.completed_pending(load);
         }
     }
 
     #[inline(never)]
-    fn completed_attended(&self, retired: u32) {
+    fn completed_pending(&self, load: u32) {
         self.tell_space();
-        if self.deferring.load(Relaxed) {
-            self.completed_deferring(retired);
+        if !self.deferring.load(Relaxed) {
+            // Nothing waits.
+            return;
         }
-    }
-
-    fn completed_deferring(&self, retired: u32) {
         let mut poster = self.poster.lock();
         let busy = self.expects_completion(poster.signaled_rung);
-        let cause = poster
-            .policy
-            .completed(retired, self.credit.in_flight(), busy);
+        let cause = poster.policy.completed(load, busy);
+        self.expect(&poster);
         self.ring_if(&mut poster, cause);
     }
 }
@@ -231,7 +252,8 @@ impl Expire for SendQueue {
             Expiry::Again(ns) => Some(ns),
             Expiry::Stop => None,
             Expiry::Ring => {
-                let cause = poster.policy.held();
+                let cause = poster.policy.held(self.credit.in_flight());
+                self.expect(&poster);
                 self.ring_if(&mut poster, cause);
                 None
             }

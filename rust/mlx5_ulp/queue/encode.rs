@@ -29,6 +29,7 @@ use crate::{
         DS, //
     },
 };
+use core::mem::offset_of;
 use kernel::{
     error::code::*,
     prelude::*, //
@@ -95,10 +96,7 @@ impl Cursor {
     #[inline(always)]
     pub(super) fn signal(&mut self, request_flags: u32, most_silent: u32) -> Signal {
         if request_flags & flags::UNSIGNALED != 0 {
-            if self.unsignaled < most_silent {
-                self.unsignaled = self.unsignaled.wrapping_add(1);
-                return Signal::OnError;
-            }
+            return silent(&mut self.unsignaled, most_silent);
         }
         self.unsignaled = 0;
         Signal::Always
@@ -131,6 +129,17 @@ impl Cursor {
     }
 }
 
+/// Whether a request that need not report its success does so: see [`Cursor::signal`].
+#[inline(always)]
+pub(super) fn silent(unsignaled: &mut u32, most_silent: u32) -> Signal {
+    if *unsignaled < most_silent {
+        *unsignaled = unsignaled.wrapping_add(1);
+        return Signal::OnError;
+    }
+    *unsignaled = 0;
+    Signal::Always
+}
+
 /// A range that a data segment can hold.
 #[inline(always)]
 pub(super) fn data(range: &bindings::mlx5_ulp_sge) -> Data {
@@ -139,6 +148,38 @@ pub(super) fn data(range: &bindings::mlx5_ulp_sge) -> Data {
         lkey: range.lkey,
         addr: range.addr,
     }
+}
+
+/// Length and key of a range, as the number whose big-endian bytes begin its data segment: in one load, because
+/// they stand in the same order there.
+#[inline(always)]
+pub(super) fn length_and_key(range: &bindings::mlx5_ulp_sge) -> u64 {
+    const LENGTH: usize = offset_of!(bindings::mlx5_ulp_sge, length);
+    const _: () = assert!(offset_of!(bindings::mlx5_ulp_sge, lkey) == LENGTH + 4);
+    // SAFETY: By the layout that was just asserted these are 8 bytes of `range`; any address will do.
+    let word = unsafe {
+        core::ptr::from_ref(range)
+            .byte_add(LENGTH)
+            .cast::<u64>()
+            .read_unaligned()
+    };
+    if cfg!(target_endian = "little") {
+        word.rotate_left(32)
+    } else {
+        word
+    }
+}
+
+/// The data segment of a range, which is neither empty nor too long. As [`Data::encode`] of [`data`].
+#[inline(always)]
+pub(super) fn plain_data(range: &bindings::mlx5_ulp_sge) -> [u8; DS] {
+    let word = length_and_key(range);
+    Data {
+        byte_count: (word >> 32) as u32,
+        lkey: word as u32,
+        addr: range.addr,
+    }
+    .encode()
 }
 
 /// The fence that the flags of a request ask for.
@@ -327,34 +368,28 @@ impl SendQueue {
         if total > self.shape.max_inline {
             return Err(EMSGSIZE);
         }
-        let mut segment = head;
-        // The payload starts behind a header of four bytes; segments are put together here and go to the
-        // ring whole.
-        let [h0, h1, h2, h3] = data::inline_header(total as u16);
-        let mut buffer = [h0, h1, h2, h3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let mut filled = data::INLINE_HEADER;
+        let header = data::inline_header(total as u16);
+        let mut offset = head as usize * DS;
+        // SAFETY: The header is readable. The payload is no longer than the shape takes, for which all WQEs fit
+        // into the ring.
+        unsafe {
+            poster
+                .slots
+                .copy(block, offset, header.as_ptr(), header.len())
+        };
+        offset = offset.wrapping_add(header.len());
         for range in ranges {
-            let memory = range.addr as usize as *const u8;
-            for offset in 0..range.length as usize {
-                // SAFETY: The caller guarantees `length` readable bytes.
-                let byte = unsafe { memory.add(offset).read() };
-                if let Some(place) = buffer.get_mut(filled) {
-                    *place = byte;
-                }
-                filled = filled.wrapping_add(1);
-                if filled == DS {
-                    poster.slots.store(block, segment, buffer);
-                    buffer = [0; DS];
-                    filled = 0;
-                    segment = segment.wrapping_add(1);
-                }
-            }
+            let length = range.length as usize;
+            // SAFETY: The caller guarantees readable memory; the rest as above.
+            unsafe {
+                poster
+                    .slots
+                    .copy(block, offset, range.addr as usize as *const u8, length)
+            };
+            offset = offset.wrapping_add(length);
         }
-        if filled != 0 {
-            poster.slots.store(block, segment, buffer);
-            segment = segment.wrapping_add(1);
-        }
-        Ok((segment as u8, total))
+        // The last segment may be filled in part: the device looks at the length in the header.
+        Ok((offset.div_ceil(DS) as u8, total))
     }
 
     /// Writes a signaled WQE that does nothing, for nobody, at the cursor and moves it on.

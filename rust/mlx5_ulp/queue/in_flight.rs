@@ -28,12 +28,41 @@ pub type Cookie = AtomicUsize;
 pub struct Mark(AtomicU64);
 
 impl Mark {
+    /// The mark of the WQE at block `block` that carries `count` requests up to number `last`.
+    #[inline(always)]
+    pub const fn word(block: u32, last: u32, count: u16) -> u64 {
+        (last.wrapping_add(1) as u64) << 32 | (count as u64) << 16 | hardware(block) as u64
+    }
+
+    /// The mark of the WQE one block behind that with the mark `word`, if each carries one request and the
+    /// ring does not end in between: the hardware's counter wraps only there.
+    #[inline(always)]
+    pub const fn next(word: u64) -> u64 {
+        word.wrapping_add(1 << 32 | 1)
+    }
+
+    /// Number behind the last request of a WQE with this mark.
+    #[inline(always)]
+    pub const fn end(word: u64) -> u32 {
+        (word >> 32) as u32
+    }
+
+    /// Notes a WQE with this mark here.
+    #[inline(always)]
+    pub fn put(&self, word: u64) {
+        self.0.store(word, Ordering::Relaxed);
+    }
+
+    /// What is noted here.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Notes the WQE at block `block`, as [`InFlight::mark`].
     #[inline(always)]
     pub fn set(&self, block: u32, last: u32, count: u16) {
-        let place = u64::from(count) << 16 | u64::from(hardware(block));
-        let word = u64::from(last.wrapping_add(1)) << 32 | place;
-        self.0.store(word, Ordering::Relaxed);
+        self.put(Mark::word(block, last, count));
     }
 }
 
@@ -135,7 +164,18 @@ pub struct View<'a> {
     ring: Ring,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// The cookies from that of request `request` on, and the marks from that of block `counter` on, to
+    /// the end of each table.
+    pub fn from(&self, request: u32, counter: u16) -> (&'a [Cookie], &'a [Mark]) {
+        let first = request as usize & self.cookies.len().wrapping_sub(1);
+        let slot = self.ring.slot(counter.into());
+        (
+            self.cookies.get(first..).unwrap_or_default(),
+            self.marks.get(slot..).unwrap_or_default(),
+        )
+    }
+
     /// The requests of the WQE at block `counter`, when those from `retired` up to `posted` are in
     /// flight. If it has completed, so have all before it.
     ///
@@ -143,8 +183,8 @@ impl View<'_> {
     #[inline(always)]
     pub fn at(&self, counter: u16, retired: u32, posted: u32) -> Option<Range> {
         let mark = self.marks.get(self.ring.slot(u32::from(counter)))?;
-        let word = mark.0.load(Ordering::Relaxed);
-        let (end, count) = ((word >> 32) as u32, word as u32 >> 16);
+        let word = mark.get();
+        let (end, count) = (Mark::end(word), word as u32 >> 16);
         // How many requests end with this WQE. Those of the WQE itself are all in flight or none.
         let ending = end.wrapping_sub(retired);
         let in_flight = posted.wrapping_sub(retired);

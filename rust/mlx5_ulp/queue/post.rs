@@ -10,15 +10,21 @@
 use super::{
     credit::{
         Handle,
-        Room,
         Way, //
     },
     encode::{
-        data,
+        length_and_key,
+        plain_data,
         remote,
+        silent,
         Cursor, //
     },
-    poster::Poster,
+    in_flight::Mark,
+    poster::{
+        Poster,
+        PosterGuard,
+        PosterLock, //
+    },
     request::flags,
     ring::hardware,
     send::{
@@ -36,10 +42,13 @@ use crate::{
         latency,
         trace, //
     },
+    sync::unusual,
     wqe::ctrl::{
         Ctrl,
         Fence,
-        Flags, //
+        Flags,
+        HeadTemplate,
+        Signal, //
     },
 };
 use kernel::{
@@ -76,10 +85,17 @@ fn is_plainest(write: &bindings::mlx5_ulp_write) -> bool {
     (u64::from(write.flags) << 32 | u64::from(write.num_sge)) == 1
 }
 
-/// Whether somebody wants to know of each post.
+/// Of a signaled WQE without anything special.
+const SIGNALED: Flags = Flags::new(Fence::None, Signal::Always, false);
+
+/// What the flags of a chain's last request say of what follows.
 #[inline(always)]
-fn is_watched() -> bool {
-    trace::posting() || latency::is_on()
+pub(super) fn hint(flags: u32) -> Hint {
+    match flags & HINTS {
+        0 => Hint::None,
+        flags::MORE => Hint::More,
+        _ => Hint::Last,
+    }
 }
 
 impl SendQueue {
@@ -98,57 +114,108 @@ impl SendQueue {
         handle: Handle,
         write: &bindings::mlx5_ulp_write,
     ) -> Result {
-        if is_plainest(write) && !is_watched() {
+        if is_plainest(write) && !trace::posting() {
             // SAFETY: The caller guarantees one range.
-            let range = unsafe { &*write.sge };
-            if range.length as i32 > 0 {
+            if unsafe { (*write.sge).length } as i32 > 0 {
                 // SAFETY: Guaranteed by the caller. What else uses the poster takes the lock, and leaves
                 // an exclusive queue alone while it is open.
-                let mut guard = unsafe { self.poster.take(handle) };
-                let room = self.credit.room(handle, Way::One, 1);
-                if let Ok(room) = room {
-                    // Not before the handle has been found to be the right one.
-                    self.post_plainest(handle, &mut guard, room, write, range);
-                }
-                drop(guard);
-                if room.is_ok() {
-                    return Ok(());
+                if let Some(guard) = unsafe { self.poster.try_take(handle) } {
+                    if let Ok(first) = self.credit.reserve(handle, Way::One, 1) {
+                        // Not before the handle has been found to be the right one.
+                        // SAFETY: Guaranteed by the caller.
+                        return unsafe { self.post_plainest(handle, guard, first, write) };
+                    }
+                    if let Some(lock) = guard.into_lock() {
+                        // SAFETY: Guaranteed by the caller; the lock is that of `poster`.
+                        return unsafe { self.post_plain_unlocked(write, lock) };
+                    }
                 }
             }
         }
+        // Also when somebody else has the lock. Called last and with what is in registers already: the
+        // usual case needs no stack frame.
         // SAFETY: Guaranteed by the caller.
-        unsafe { self.post_plain(handle, core::slice::from_ref(write)) }
+        unsafe { self.post_plain(write, handle) }
     }
 
-    /// Posts a WRITE of one range and without flags, for which there is room.
+    /// Posts a WRITE of one range and without flags, for which there is room: it has request number `first`.
+    ///
+    /// # Safety
+    ///
+    /// `write` must have one range.
     #[inline(always)]
-    fn post_plainest(
+    unsafe fn post_plainest(
         &self,
         handle: Handle,
-        poster: &mut Poster,
-        room: Room,
+        mut guard: PosterGuard<'_>,
+        first: u32,
         write: &bindings::mlx5_ulp_write,
-        range: &bindings::mlx5_ulp_sge,
-    ) {
-        let mut at = Cursor::new(poster, room.first);
-        poster.prefetch();
-        self.put(poster, &mut at, write, range, 0);
-        at.wqes = 1;
-        self.commit(poster, &at, 1);
-        if handle == Handle::Exclusive {
-            return self.ring_now(poster, &at, Cause::Last);
-        }
-        // Retired as it was seen when room was found, with the lock held: a completion that came later
-        // finds this request waiting, once it gets the lock.
+    ) -> Result {
+        let poster = &mut *guard;
+        let (block, request) = (poster.producer, first);
+        // One after the other: so everything fits into registers that need not be saved.
+        poster.slots.record(request, write.request as usize);
+        let mut place = poster.slots.next(block, Mark::word(block, request, 1));
+        let head = poster.plain_head.at(hardware(block));
+        place.store::<0>(Ctrl::with_head(head, SIGNALED));
+        // As `RemoteAddr::encode` and `plain_data`, word by word.
+        place.word::<2>(write.remote_addr.to_be());
+        place.word::<3>(write.rkey.to_be().into());
+        // Read again, in place of a register for it.
+        // SAFETY: The caller has found one range.
+        let range = unsafe { &*core::ptr::from_ref(&write.sge).read_volatile() };
+        place.word::<4>(length_and_key(range).to_be());
+        place.word::<5>(range.addr.to_be());
+        let (block, request) = (block.wrapping_add(1), request.wrapping_add(1));
+        poster.producer = block;
+        poster.unsignaled = 0;
+        self.credit.commit(request);
+        self.post_counters.posted.add(1);
         let signaled_rung = poster.signaled_rung;
-        let busy = || signaled_rung.wrapping_sub(room.retired) as i32 > 0;
-        match poster.policy.posted(1, busy, Hint::None) {
-            Some(cause) => self.ring_now(poster, &at, cause),
-            None => self.wait(poster, at.head, 1),
-        }
+        let cause = match handle {
+            // Nothing waits.
+            Handle::Exclusive => Some(Cause::Last),
+            // Who lets a WQE wait looks again.
+            Handle::Shared => poster
+                .policy
+                .posted_alone(|| self.expects_completion(signaled_rung)),
+        };
+        let Some(cause) = cause else {
+            return match guard.into_lock() {
+                Some(lock) => self.show_with_others(write, lock, head),
+                None => Ok(()),
+            };
+        };
+        poster.signaled_rung = request;
+        self.post_counters.rung(cause as usize, 1);
+        poster.doorbell.ring(block, head);
+        guard.release();
+        Ok(())
     }
 
-    /// As [`SendQueue::post_writes`], not inlined.
+    /// Rings or has it wait, as the policy says, for one signaled WQE that was posted and begins with
+    /// `head`. It never fails: whoever posts says what this says. The parameters are in the order in which the
+    /// caller has them in registers.
+    #[inline(never)]
+    fn show_with_others(
+        &self,
+        write: &bindings::mlx5_ulp_write,
+        lock: PosterLock,
+        head: [u8; 8],
+    ) -> Result {
+        // SAFETY: The only caller has it from this cell.
+        let mut guard = unsafe { self.poster.locked(lock) };
+        let mut at = Cursor::new(&guard, self.credit.posted());
+        at.head = head;
+        at.wqes = 1;
+        self.show(Handle::Shared, &mut guard, &at, write.flags);
+        guard.release();
+        // The compiler is not to know: who calls this last returns what it returns.
+        core::hint::black_box(Ok(()))
+    }
+
+    /// As [`SendQueue::post_write`], whatever it looks like. The parameters are in the order in which the caller
+    /// has them in registers.
     ///
     /// # Errors
     ///
@@ -158,9 +225,27 @@ impl SendQueue {
     ///
     /// As [`SendQueue::post_writes`].
     #[inline(never)]
-    unsafe fn post_plain(&self, handle: Handle, writes: &[bindings::mlx5_ulp_write]) -> Result {
+    unsafe fn post_plain(&self, write: &bindings::mlx5_ulp_write, handle: Handle) -> Result {
         // SAFETY: Guaranteed by the caller.
-        unsafe { self.post_writes(handle, writes) }
+        unsafe { self.post_writes(handle, core::slice::from_ref(write)) }
+    }
+
+    /// As [`SendQueue::post_plain`], after the lock has been given back.
+    ///
+    /// # Safety
+    ///
+    /// As [`SendQueue::post_writes`], and `lock` is that of the poster of this queue.
+    #[cold]
+    #[inline(never)]
+    unsafe fn post_plain_unlocked(
+        &self,
+        write: &bindings::mlx5_ulp_write,
+        lock: PosterLock,
+    ) -> Result {
+        // SAFETY: Guaranteed by the caller.
+        unsafe { self.poster.locked(lock) }.release();
+        // SAFETY: Guaranteed by the caller.
+        unsafe { self.post_plain(write, Handle::Shared) }
     }
 
     /// Posts a chain of WRITEs, all or none, and rings as the policy says.
@@ -182,7 +267,7 @@ impl SendQueue {
         writes: &[bindings::mlx5_ulp_write],
     ) -> Result {
         let count = writes.len() as u32;
-        if is_watched() {
+        if trace::posting() {
             // SAFETY: Guaranteed by the caller.
             return unsafe { self.post_any(handle, writes) };
         }
@@ -193,7 +278,7 @@ impl SendQueue {
             Ok(first) => unsafe { self.post_chain(handle, &mut guard, first, writes) },
             Err(_) => false,
         };
-        drop(guard);
+        guard.release();
         if posted {
             return Ok(());
         }
@@ -218,48 +303,76 @@ impl SendQueue {
         // Everything is written behind the producer counter, where the HCA does not look, and becomes
         // part of the queue only when the whole chain is there.
         let mut at = Cursor::new(poster, first);
-        let mut last_flags = 0;
         poster.prefetch();
-        for write in writes {
-            // SAFETY: Guaranteed by the caller.
-            let Some(range) = (unsafe { plain(write) }) else {
+        let count = writes.len() as u32;
+        let mut done = 0;
+        while done != count {
+            // SAFETY: There are more than `done`. The rest is guaranteed by the caller.
+            let put = unsafe {
+                let rest = writes.as_ptr().add(done as usize);
+                self.put_run(poster, &mut at, rest, count.wrapping_sub(done))
+            };
+            let Some(put) = put else {
                 return false;
             };
-            self.put(poster, &mut at, write, range, write.flags);
-            last_flags = write.flags;
+            done = done.wrapping_add(put);
         }
-        let count = writes.len() as u32;
         at.wqes = count;
         self.commit(poster, &at, count);
+        let last_flags = writes.last().map_or(0, |write| write.flags);
         self.show(handle, poster, &at, last_flags);
         true
     }
 
-    /// Writes a plain WRITE with these flags at the cursor and moves it on, but for its count of WQEs.
+    /// Writes the first of `count` WRITEs at `writes`, as many as go to places one behind the other, at the
+    /// cursor and moves it on, but for its count of WQEs. Returns how many; `None` if one of them is not
+    /// plain.
+    ///
+    /// # Safety
+    ///
+    /// As [`SendQueue::post_writes`].
     #[inline(always)]
-    fn put(
+    unsafe fn put_run(
         &self,
         poster: &mut Poster,
         at: &mut Cursor,
-        write: &bindings::mlx5_ulp_write,
-        range: &bindings::mlx5_ulp_sge,
-        flags: u32,
-    ) {
-        let signal = at.signal(flags, poster.most_silent);
-        at.head = poster.plain_head.at(hardware(at.block));
-        let ctrl = Ctrl::with_head(at.head, Flags::new(Fence::None, signal, false));
-        poster.slots.put(
-            at.block,
-            [
-                ctrl,
-                remote(write.remote_addr, write.rkey).encode(),
-                data(range).encode(),
-            ],
-            at.request,
-            write.request as usize,
-        );
-        at.request = at.request.wrapping_add(1);
-        at.block = at.block.wrapping_add(1);
+        writes: *const bindings::mlx5_ulp_write,
+        count: u32,
+    ) -> Option<u32> {
+        let most_silent = poster.most_silent;
+        let mut head = poster.plain_head.number(hardware(at.block));
+        let mut mark = Mark::word(at.block, at.request, 1);
+        let (mut unsignaled, mut last) = (at.unsignaled, head);
+        let mut run = poster.slots.run(at.block, at.request, count);
+        let count = run.left();
+        for i in 0..count {
+            // SAFETY: There are `count`. The rest is guaranteed by the caller.
+            let (write, range) = unsafe {
+                let write = &*writes.add(i as usize);
+                (write, plain(write)?)
+            };
+            let mut flags = SIGNALED;
+            if write.flags & flags::UNSIGNALED == 0 {
+                unsignaled = 0;
+            } else {
+                unusual();
+                flags = Flags::new(Fence::None, silent(&mut unsignaled, most_silent), false);
+            }
+            last = head;
+            // SAFETY: At most as often as there were places left.
+            let mut place = unsafe { run.next(mark, write.request as usize) };
+            place.store::<0>(Ctrl::with_head(head.to_be_bytes(), flags));
+            place.store::<1>(remote(write.remote_addr, write.rkey).encode());
+            place.store::<2>(plain_data(range));
+            // The counter in both wraps with the ring only.
+            head = HeadTemplate::next(head);
+            mark = Mark::next(mark);
+        }
+        at.unsignaled = unsignaled;
+        at.head = last.to_be_bytes();
+        at.request = at.request.wrapping_add(count);
+        at.block = at.block.wrapping_add(count);
+        Some(count)
     }
 
     /// The chain up to the cursor, of `count` requests, is part of the queue from here on.
@@ -277,7 +390,7 @@ impl SendQueue {
     fn show(&self, handle: Handle, poster: &mut Poster, at: &Cursor, last_flags: u32) {
         match self.cause(handle, poster, at, last_flags) {
             Some(cause) => self.ring_now(poster, at, cause),
-            None => self.wait(poster, at.head, at.wqes),
+            None => self.wait(poster, at.head, at.wqes, last_flags),
         }
     }
 
@@ -294,14 +407,9 @@ impl SendQueue {
             // Nothing waits.
             return Some(Cause::Last);
         }
-        let hint = match last_flags & HINTS {
-            0 => Hint::None,
-            flags::MORE => Hint::More,
-            _ => Hint::Last,
-        };
         let signaled_rung = poster.signaled_rung;
         let busy = || self.expects_completion(signaled_rung);
-        poster.policy.posted(at.wqes, busy, hint)
+        poster.policy.posted(at.wqes, busy, hint(last_flags))
     }
 
     /// Posts a chain of requests of any kind; as [`SendQueue::post_writes`].
@@ -367,7 +475,7 @@ impl SendQueue {
         self.post_counters.more_blocks.add(at.more_blocks.into());
         match self.cause(handle, poster, at, last_flags) {
             Some(cause) => self.ring_with(poster, at, cause, Some(at.last)),
-            None => self.wait(poster, at.head, at.wqes),
+            None => self.wait(poster, at.head, at.wqes, last_flags),
         }
     }
 

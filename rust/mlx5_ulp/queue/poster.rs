@@ -14,10 +14,9 @@ use crate::{
         register::Doorbell, //
     },
     sync::{
-        new_irq_lock,
+        opaque,
         InterruptsOff,
-        IrqGuard,
-        IrqLock, //
+        RawIrqLock, //
     },
     wqe::{
         ctrl::HeadTemplate,
@@ -26,12 +25,16 @@ use crate::{
 };
 use core::{
     cell::UnsafeCell,
+    mem::ManuallyDrop,
     ops::{
         Deref,
         DerefMut, //
     },
 };
-use kernel::prelude::*;
+use kernel::{
+    ffi::c_ulong,
+    prelude::*, //
+};
 
 /// What only a poster touches.
 #[repr(C, align(64))]
@@ -86,7 +89,7 @@ impl Poster {
 #[pin_data]
 pub(super) struct PosterCell {
     #[pin]
-    lock: IrqLock<()>,
+    lock: RawIrqLock,
     poster: UnsafeCell<Poster>,
 }
 
@@ -96,7 +99,7 @@ unsafe impl Sync for PosterCell {}
 impl PosterCell {
     pub(super) fn new(poster: Poster) -> impl PinInit<Self> {
         pin_init!(Self {
-            lock <- new_irq_lock!((), c"mlx5_ulp_post"),
+            lock <- RawIrqLock::new(),
             poster: UnsafeCell::new(poster),
         })
     }
@@ -107,8 +110,8 @@ impl PosterCell {
     #[inline(always)]
     pub(super) fn lock(&self) -> PosterGuard<'_> {
         PosterGuard {
-            _locked: Some(self.lock.lock()),
-            _exclusive: None,
+            locked: Some(self.lock.lock()),
+            exclusive: None,
             cell: self,
         }
     }
@@ -122,8 +125,8 @@ impl PosterCell {
     #[inline(always)]
     pub(super) unsafe fn exclusive(&self) -> PosterGuard<'_> {
         PosterGuard {
-            _locked: None,
-            _exclusive: Some(InterruptsOff::new()),
+            locked: None,
+            exclusive: Some(InterruptsOff::new()),
             cell: self,
         }
     }
@@ -141,14 +144,85 @@ impl PosterCell {
             Handle::Exclusive => unsafe { self.exclusive() },
         }
     }
+
+    /// As [`PosterCell::take`]; `None` if somebody else has the lock.
+    ///
+    /// # Safety
+    ///
+    /// As [`PosterCell::take`].
+    #[inline(always)]
+    pub(super) unsafe fn try_take(&self, handle: Handle) -> Option<PosterGuard<'_>> {
+        match handle {
+            Handle::Shared => Some(PosterGuard {
+                locked: Some(self.lock.try_lock()?),
+                exclusive: None,
+                cell: self,
+            }),
+            // SAFETY: Guaranteed by the caller.
+            Handle::Exclusive => Some(unsafe { self.exclusive() }),
+        }
+    }
+
+    /// What [`PosterGuard::into_lock`] was called for.
+    ///
+    /// # Safety
+    ///
+    /// The lock is that of this cell.
+    pub(super) unsafe fn locked(&self, lock: PosterLock) -> PosterGuard<'_> {
+        PosterGuard {
+            locked: Some(lock.0),
+            exclusive: None,
+            cell: self,
+        }
+    }
 }
+
+/// The lock of a poster, held: the interrupt state. Not given back unless by way of [`PosterCell::locked`].
+#[must_use]
+pub(super) struct PosterLock(c_ulong);
 
 /// The poster, for its one user.
 pub(super) struct PosterGuard<'a> {
     // What keeps others out, or the removal of the queue.
-    _locked: Option<IrqGuard<'a, ()>>,
-    _exclusive: Option<InterruptsOff>,
+    locked: Option<c_ulong>,
+    exclusive: Option<InterruptsOff>,
     cell: &'a PosterCell,
+}
+
+impl PosterGuard<'_> {
+    /// Gives the poster back: as dropping it does, in line.
+    #[inline(always)]
+    pub(super) fn release(self) {
+        let mut this = ManuallyDrop::new(self);
+        this.give_back();
+    }
+
+    /// The lock alone, if it is there, for another function: [`PosterCell::locked`] undoes this.
+    #[inline(always)]
+    pub(super) fn into_lock(self) -> Option<PosterLock> {
+        let mut this = ManuallyDrop::new(self);
+        if let Some(interrupts) = this.exclusive.take() {
+            drop(interrupts);
+        }
+        this.locked.take().map(PosterLock)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self) {
+        if let Some(flags) = self.locked.take() {
+            // SAFETY: Taken, with these flags.
+            unsafe { RawIrqLock::unlock(opaque(self.cell), |cell| &cell.lock, flags) };
+        }
+        if let Some(interrupts) = self.exclusive.take() {
+            drop(interrupts);
+        }
+    }
+}
+
+impl Drop for PosterGuard<'_> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
 }
 
 impl Deref for PosterGuard<'_> {

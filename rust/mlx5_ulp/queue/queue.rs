@@ -14,6 +14,7 @@ use super::{
         Shape, //
     }, //
 };
+use crate::sync::opaque;
 use crate::{
     cq::interrupt::Interrupt,
     device::{
@@ -234,7 +235,7 @@ impl Queue {
     /// The data path.
     #[inline(always)]
     pub(crate) fn send(&self) -> &SendQueue {
-        &self.send
+        opaque(&self.send)
     }
 
     /// Waits until everything that was posted before has completed, and the consumer been told. Sleeps.

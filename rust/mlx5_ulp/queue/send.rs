@@ -16,7 +16,10 @@ use super::{
         PosterCell, //
     },
     receive::Receives,
-    request::Requests,
+    request::{
+        Outcome,
+        Requests, //
+    },
     ring::Ring,
     room::Space,
     shape::{
@@ -34,6 +37,7 @@ use crate::{
     doorbell::{
         blueflame::BlueFlame,
         hold,
+        pending::Pending,
         policy::{
             Mode,
             Policy, //
@@ -142,8 +146,8 @@ pub(crate) struct SendQueue {
     pub(super) handle: Handle,
     /// Whether WQEs may wait for the doorbell, so that completions have to look after them.
     pub(super) deferring: AtomicBool,
-    /// Whether that, or somebody wants to hear of room.
-    pub(super) attended: AtomicBool,
+    /// What those who complete have to know of the doorbell.
+    pub(super) pending: Pending,
     /// Who hears of room.
     pub(super) space: Space,
     /// Whether consumers are called in process context, from the work item.
@@ -161,6 +165,8 @@ pub(crate) struct SendQueue {
     pub(super) max_message: u32,
     /// Goes back to the consumer with each completion.
     context: *mut c_void,
+    /// What is said of requests that were carried out.
+    pub(crate) success: bindings::mlx5_ulp_completion,
     #[pin]
     pub(super) timer: Timer,
 }
@@ -217,6 +223,7 @@ impl SendQueue {
             }
             None => None,
         };
+        let success = Outcome::Done.completion(context);
         Ok(pin_init!(Self {
             poster <- PosterCell::new(Poster {
                 producer: 0,
@@ -248,7 +255,7 @@ impl SendQueue {
             work <- unsafe { WorkItem::new::<Self>() },
             handle,
             deferring: AtomicBool::new(false),
-            attended: AtomicBool::new(space.is_watched()),
+            pending: Pending::new(),
             space,
             in_work,
             state: AtomicU32::new(State::Unconnected as u32),
@@ -259,6 +266,7 @@ impl SendQueue {
             umr_fence,
             max_message,
             context,
+            success,
             // SAFETY: At the offset that is told; `close` cancels it.
             timer <- unsafe { Timer::new::<Self>() },
         }))

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     hw::barrier,
+    sync::opaque,
     wqe::{
         BB,
         DS,
@@ -19,6 +20,7 @@ use crate::{
     },
 };
 use core::{
+    marker::PhantomData,
     ptr::NonNull,
     sync::atomic::Ordering::Relaxed, //
 };
@@ -86,25 +88,69 @@ impl Slots {
         unsafe { self.base.add(at).cast::<[[u8; DS]; N]>().write(segments) };
     }
 
-    /// Stores a WQE of one block at block `counter`, and takes note of its one request.
+    /// The next `count` blocks from `counter` on and the entries of the next requests from `request` on,
+    /// as far as neither the ring nor the cookies come to their end.
     #[inline(always)]
-    pub(super) fn put<const N: usize>(
+    pub(super) fn run(&mut self, counter: u32, request: u32, count: u32) -> Run<'_> {
+        let slot = self.ring.slot(counter);
+        let cookie = request & self.last_cookie;
+        let blocks = self.ring.blocks().wrapping_sub(slot as u32);
+        let cookies = self.last_cookie.wrapping_sub(cookie).wrapping_add(1);
+        // INVARIANT: By that of `self` and by what was just compared: both indexes are inside, and `left`
+        // more of each kind come before the end.
+        // SAFETY: `slot` is below the number of blocks and of marks, `cookie` at most the last.
+        unsafe {
+            Run {
+                block: self.base.add(slot * BB),
+                mark: self.marks.add(slot),
+                cookie: self.cookies.add(cookie as usize),
+                left: count.min(blocks).min(cookies),
+                slots: PhantomData,
+            }
+        }
+    }
+
+    /// The place of block `counter`; notes the mark of the one WQE that is to be stored there.
+    #[inline(always)]
+    pub(super) fn next(&mut self, counter: u32, mark: u64) -> Block<'_> {
+        let slot = self.ring.slot(counter);
+        // INVARIANT: A block of this ring.
+        // SAFETY: `slot` is below the number of blocks and of marks.
+        unsafe {
+            self.marks.add(slot).as_ref().put(mark);
+            Block {
+                // In one register: as base and index it takes two all the way.
+                base: NonNull::from(opaque(self.base.add(slot * BB).as_ref())),
+                slots: PhantomData,
+            }
+        }
+    }
+
+    /// Copies `length` bytes from `memory` into the WQE that starts at block `counter`, `offset` bytes behind
+    /// its beginning, past the end of the ring at its start.
+    ///
+    /// # Safety
+    ///
+    /// `memory` must be that many readable bytes, not of this ring. They must end within the WQE, and the WQE
+    /// fit into the ring.
+    pub(super) unsafe fn copy(
         &mut self,
         counter: u32,
-        segments: [[u8; DS]; N],
-        request: u32,
-        cookie: usize,
+        offset: usize,
+        memory: *const u8,
+        length: usize,
     ) {
-        const { assert!(N <= DS_PER_BB) };
-        let slot = self.ring.slot(counter);
-        // SAFETY: As in `store_block` and in `mark`.
-        let mark = unsafe {
-            let block = self.base.add(slot * BB);
-            block.cast::<[[u8; DS]; N]>().write(segments);
-            self.marks.add(slot).as_ref()
-        };
-        mark.set(counter, request, 1);
-        self.record(request, cookie);
+        let bytes = self.ring.bytes();
+        let at = self.ring.block_offset(counter).wrapping_add(offset) & bytes.wrapping_sub(1);
+        let first = length.min(bytes.wrapping_sub(at));
+        // SAFETY: By the type invariant there are `bytes` from `base` on, to which nobody else writes; `at` is
+        // below that, `first` no more than what is left of them, and the rest, by the caller's word, no more
+        // than all of them. The caller guarantees the source.
+        unsafe {
+            copy_words(memory, self.base.add(at).as_ptr(), first);
+            let rest = length.wrapping_sub(first);
+            copy_words(memory.add(first), self.base.as_ptr(), rest);
+        }
     }
 
     /// Stores segment `segment` of the WQE that starts at block `counter`, past the end of the ring
@@ -149,6 +195,105 @@ impl Slots {
                 .as_ptr()
                 .wrapping_add(self.ring.block_offset(counter)),
         );
+    }
+}
+
+/// Copies `length` bytes, eight at a time as long as there are so many: for inline payload, which is short, this
+/// is cheaper than a call of `memcpy()`.
+///
+/// # Safety
+///
+/// That many readable bytes at `from`, and writable ones at `to`, apart from each other.
+#[inline(always)]
+unsafe fn copy_words(from: *const u8, to: *mut u8, length: usize) {
+    let words = length & !7;
+    let mut at = 0;
+    // SAFETY: All offsets are below `length`, of words with their end.
+    unsafe {
+        while at != words {
+            let word = from.add(at).cast::<u64>().read_unaligned();
+            to.add(at).cast::<u64>().write_unaligned(word);
+            at = at.wrapping_add(8);
+        }
+        while at != length {
+            // Volatile: the compiler is not to make a call of it.
+            to.add(at).write_volatile(from.add(at).read());
+            at = at.wrapping_add(1);
+        }
+    }
+}
+
+/// Places one behind the other, for WQEs of one block with one request each.
+///
+/// # Invariants
+///
+/// `block`, `mark` and `cookie` are places of one `Slots`, and each of them is followed by `left - 1` more.
+pub(super) struct Run<'a> {
+    block: NonNull<u8>,
+    mark: NonNull<Mark>,
+    cookie: NonNull<Cookie>,
+    left: u32,
+    slots: PhantomData<&'a mut Slots>,
+}
+
+impl Run<'_> {
+    /// Places that are left.
+    #[inline(always)]
+    pub(super) fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// The next block; notes the mark of the WQE that is to be stored there, and the cookie of its request.
+    ///
+    /// # Safety
+    ///
+    /// Not more often than there were places left.
+    #[inline(always)]
+    pub(super) unsafe fn next(&mut self, mark: u64, cookie: usize) -> Block<'_> {
+        // INVARIANT: A block of the `Slots`. Then on to the next place of each kind, or behind the last; the
+        // caller counts `left`.
+        let block = Block {
+            base: self.block,
+            slots: PhantomData,
+        };
+        // SAFETY: By the type invariant and the caller's word there is a place of each kind.
+        unsafe {
+            self.mark.as_ref().put(mark);
+            self.cookie.as_ref().store(cookie, Relaxed);
+            self.block = self.block.add(BB);
+            self.mark = self.mark.add(1);
+            self.cookie = self.cookie.add(1);
+        }
+        block
+    }
+}
+
+/// One basic block.
+///
+/// # Invariants
+///
+/// `base` is where a block of a `Slots` starts, whose owner has lent it.
+pub(super) struct Block<'a> {
+    base: NonNull<u8>,
+    slots: PhantomData<&'a mut Slots>,
+}
+
+impl Block<'_> {
+    /// Stores the 8 bytes at word `AT`, as they stand in memory.
+    #[inline(always)]
+    pub(super) fn word<const AT: usize>(&mut self, word: u64) {
+        const { assert!(AT < BB / 8) };
+        // SAFETY: As in `store`; a block is aligned.
+        unsafe { self.base.cast::<u64>().add(AT).write(word) };
+    }
+
+    /// Stores segment `AT`.
+    #[inline(always)]
+    pub(super) fn store<const AT: usize>(&mut self, segment: [u8; DS]) {
+        const { assert!(AT < DS_PER_BB) };
+        // SAFETY: By the type invariant there is a block, which has such a segment and which nobody else
+        // writes to.
+        unsafe { self.base.add(AT * DS).cast::<[u8; DS]>().write(segment) };
     }
 }
 

@@ -62,7 +62,19 @@ impl HeadTemplate {
     /// The bytes of the head with this index.
     #[inline(always)]
     pub const fn at(self, index: u16) -> [u8; 8] {
-        ((index as u64) << 40 | self.0).to_be_bytes()
+        self.number(index).to_be_bytes()
+    }
+
+    /// The head with this index as a number: what [`u64::to_be_bytes`] gives is [`HeadTemplate::at`].
+    #[inline(always)]
+    pub const fn number(self, index: u16) -> u64 {
+        (index as u64) << 40 | self.0
+    }
+
+    /// The number of the head one index further, which must not be 0.
+    #[inline(always)]
+    pub const fn next(number: u64) -> u64 {
+        number.wrapping_add(1 << 40)
     }
 }
 
@@ -228,6 +240,10 @@ mod tests {
         for index in [0, 0x3456, 0xffff] {
             let head = Head { index, ..CTRL.head };
             assert_eq!(template.at(index), head.encode());
+            if index != 0xffff {
+                let next = HeadTemplate::next(template.number(index));
+                assert_eq!(next, template.number(index + 1));
+            }
             let ctrl = Ctrl {
                 head,
                 signature: 0,

@@ -22,9 +22,15 @@ pub mod queue {
 #[path = "../../../rust/mlx5_ulp/doorbell"]
 pub mod doorbell {
     //! Doorbell: the pure part.
+    use core::sync::atomic;
     pub mod blueflame;
     pub mod hold;
+    pub mod pending;
     pub mod policy;
+
+    fn full_barrier() {
+        atomic::fence(atomic::Ordering::SeqCst);
+    }
 }
 
 #[path = "../../../rust/mlx5_ulp/cq"]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //! The doorbell policy against a model of a queue and a device: nothing is ever left behind.
 
+use mlx5_ulp_host_tests::doorbell::pending::Pending;
 use mlx5_ulp_host_tests::doorbell::policy::{Hint, Mode, Policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -69,10 +70,13 @@ impl Model {
                 self.completed += at as u64 + 1;
                 let busy = self.busy();
                 self.policy
-                    .completed(at as u32 + 1, self.rung.len() as u32, busy)
+                    .completed((at + 1 + self.rung.len()) as u32, busy)
             }
             Event::Change(mode, batch, max) => self.policy.change(mode, batch, max),
-            Event::HoldTime => self.policy.held(),
+            Event::HoldTime => {
+                let in_flight = self.waiting.len() + self.rung.len();
+                self.policy.held(in_flight as u32)
+            }
         };
         if cause.is_some() {
             self.ring(new);
@@ -119,14 +123,14 @@ proptest! {
         for _ in 0..50 {
             prop_assert!(p.posted(1, || false, Hint::None).is_some());
             prop_assert_eq!(p.rung(1), 1);
-            prop_assert!(p.completed(1, 0, false).is_none());
+            prop_assert!(p.completed(1, false).is_none());
         }
     }
 }
 
-/// Under load the adaptive mode rings at most one time in eight once it has settled.
-#[test]
-fn at_depth_64_few_posts_ring() {
+/// Under load the adaptive mode rings at most one time in eight once it has settled, also where a batch takes
+/// longer than the hold time: `held` is after how many posts it is over.
+fn rings_seldom(held: u32) {
     let mut p = Policy::new(Mode::Adaptive, 4, 16);
     let (mut rings, mut posts, mut in_flight) = (0, 0, 0u32);
     let mut rung = 0u32;
@@ -139,15 +143,51 @@ fn at_depth_64_few_posts_ring() {
             if cause.is_some() {
                 rung += p.rung(1);
                 rings += u32::from(round >= 100);
+            } else if p.waiting() >= held && p.held(in_flight).is_some() {
+                rung += p.rung(0);
+                rings += u32::from(round >= 100);
             }
         }
         let done = rung.min(16);
         rung -= done;
         in_flight -= done;
-        if p.completed(done, in_flight, rung > 0).is_some() {
+        if p.completed(done + in_flight, rung > 0).is_some() {
             rung += p.rung(0);
             rings += u32::from(round >= 100);
         }
     }
-    assert!(rings * 8 <= posts, "{rings} rings for {posts} posts");
+    assert!(
+        rings * 8 <= posts,
+        "{rings} rings for {posts} posts, {held}"
+    );
+}
+
+#[test]
+fn at_depth_64_few_posts_ring() {
+    for held in [u32::MAX, 15, 8] {
+        rings_seldom(held);
+    }
+}
+
+#[test]
+fn loads_outside_what_was_expected_concern_the_poster() {
+    let pending = Pending::new();
+    for load in [0, 1, u32::MAX] {
+        assert!(!pending.concerns(load));
+    }
+    pending.expect(8..=19);
+    let concerns = [0, 7, 8, 19, 20, u32::MAX].map(|load| pending.concerns(load));
+    assert_eq!(concerns, [true, true, false, false, true, true]);
+    pending.expect(8..=u32::MAX);
+    assert!(pending.concerns(7));
+    assert!(!pending.concerns(u32::MAX));
+}
+
+#[test]
+fn what_waits_concerns_the_poster() {
+    let pending = Pending::new();
+    pending.begin();
+    assert!(pending.concerns(1));
+    pending.end();
+    assert!(!pending.concerns(1));
 }
