@@ -206,6 +206,11 @@ impl Queue {
         to_result(unsafe { bindings::mlx5_ulp_queue_connect(self.handle.as_ptr(), &peer.0, &attr) })
     }
 
+    /// The queue as the C interface knows it, valid as long as `self`.
+    pub(crate) fn as_ptr(&self) -> *mut bindings::mlx5_ulp_queue {
+        self.handle.as_ptr()
+    }
+
     /// The queue as everybody may use it who finds it.
     pub(crate) fn borrow(&self) -> QueueRef<'_> {
         // SAFETY: By the type invariant the queue exists, as long as `self`.

@@ -154,6 +154,7 @@ impl configfs::GroupOperations for Exports {
                 device: 0,
                 size_mib: 1,
                 power: 2,
+                port: 3,
             ],
         };
         let own_name = name_of(name)?;
@@ -166,6 +167,7 @@ impl configfs::GroupOperations for Exports {
                         name: own_name,
                         device: None,
                         size_mib: 64,
+                        port: 0,
                         on: None,
                     },
                     "mlx5_ulp_blk_export"
@@ -186,6 +188,7 @@ struct ExportInner {
     name: CString,
     device: Option<CString>,
     size_mib: u32,
+    port: u32,
     on: Option<Published>,
 }
 
@@ -306,6 +309,13 @@ setting!(
 );
 setting!(
     ExportFolder,
+    3,
+    |inner| inner.port,
+    |page| number(page, export::PORTS)?,
+    plain
+);
+setting!(
+    ExportFolder,
     1,
     |inner| inner.size_mib,
     |page| number(page, export::SIZES_MIB)?,
@@ -382,7 +392,7 @@ impl AttributeOperations<2> for ExportFolder {
         } else if inner.on.is_none() {
             let device = inner.device.as_ref().ok_or(EINVAL)?;
             let name = CString::try_from(&*inner.name)?;
-            let export = Published::new(name, device, inner.size_mib)?;
+            let export = Published::new(name, device, inner.size_mib, inner.port as u16)?;
             inner.on = Some(export);
         }
         Ok(())

@@ -1,48 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a queue of a disk gets connected with an export.
-//!
-//! Now: both halves are in this kernel, and the addresses of the queues are exchanged by function call.
+//! How a queue of a disk gets connected with an export: by rdma_cm, or, with one in this kernel, by telling the
+//! queues their addresses.
 //!
 //! What the rest relies on:
 //!
-//! * When a [`Link`] is gone, so is the target's queue pair: a flush and a retry need that, see
-//!   [`dispatch`](crate::dispatch).
+//! * There is no new [`Link`] for a queue of a disk before the target's queue pair of the old one is destroyed: a
+//!   flush and a retry need that, see [`dispatch`](crate::dispatch). [`serve`](crate::serve) refuses as long as
+//!   it has an old one.
 //! * A [`Peer`] is equal to one before only if the target still has the data.
 
 use crate::{
+    disk::Core,
     export,
+    greeting::{
+        Guest,
+        Peer, //
+    },
     ulp::{
         Access,
         Device,
         Queue,
         QueueAttr,
         QueueRef, //
-    }, //
+    },
+    ulp_bindings as bindings, //
 };
+use core::ptr::NonNull;
 use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    ffi::c_void,
     prelude::*,
+    str::CString,
     sync::Arc, //
 };
 
-/// What a target tells about its memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer {
-    /// Its first byte.
-    pub(crate) address: u64,
-    /// Its length.
-    pub(crate) bytes: u64,
-    /// The key.
-    pub(crate) rkey: u32,
-    /// A random number, chosen when the memory was made.
-    pub(crate) incarnation: u64,
-}
-
 /// A queue that is connected with an export.
 pub(crate) struct Link {
-    // Before the target's: what is in flight ends first.
+    // The connection before the queue, as rdma_cm wants it; our queue before the target's, so that what is
+    // in flight ends first.
+    _conn: Option<Conn>,
     queue: Queue,
-    _target: Queue,
+    _target: Option<Queue>,
 }
 
 impl Link {
@@ -53,34 +55,120 @@ impl Link {
     }
 }
 
-/// Connects a queue made by `attr` with the export that is named `target`. Sleeps.
+/// A connection of rdma_cm.
+///
+/// # Invariants
+///
+/// It exists.
+pub(crate) struct Conn(NonNull<bindings::mlx5_ulp_conn>);
+
+// SAFETY: All functions of the interface may be called from any task.
+unsafe impl Send for Conn {}
+
+impl Conn {
+    /// # Safety
+    ///
+    /// The connection must exist, and be given up by whoever has it.
+    pub(crate) unsafe fn from_raw(conn: NonNull<bindings::mlx5_ulp_conn>) -> Self {
+        // INVARIANT: The caller guarantees it.
+        Self(conn)
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant it exists.
+        unsafe { bindings::mlx5_ulp_blk_disconnect(self.0.as_ptr()) };
+    }
+}
+
+/// Connects a queue made by `attr` with `target`: an IP address and a port, or the name of an export in this kernel.
+/// Sleeps.
 ///
 /// # Errors
 ///
-/// `ENOENT` if there is no such export; those of making and connecting queues.
-pub(crate) fn connect(
+/// `ENOENT` if there is no such export, `ECONNREFUSED` if there is none at that address or it has not yet noticed
+/// that an old connection is gone, `EPROTO` if something else answers there; those of making and connecting queues.
+///
+/// # Safety
+///
+/// `core` must outlive the link.
+pub(crate) unsafe fn connect(
+    core: &Core,
     device: &Arc<Device>,
     target: &CStr,
     attr: QueueAttr,
+    guest: Guest,
 ) -> Result<(Link, Peer)> {
+    let Some((address, port)) = target.to_str()?.rsplit_once(':') else {
+        return connect_here(device, target, attr);
+    };
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    let address = CString::try_from_fmt(fmt!("{address}"))?;
+    let port = CString::try_from_fmt(fmt!("{port}"))?;
+    let context = core::ptr::from_ref(core).cast_mut().cast();
+    // SAFETY: Strings; the caller guarantees that the disk is there as long as the link.
+    let conn = from_err_ptr(unsafe {
+        bindings::mlx5_ulp_blk_resolve(address.as_char_ptr(), port.as_char_ptr(), context)
+    })?;
+    // INVARIANT: Just made.
+    let conn = Conn(NonNull::new(conn).ok_or(ENOMEM)?);
+    let queue = Queue::new(device, attr)?;
+    let request = guest.encode();
+    let mut answer = [0u8; bindings::MLX5_ULP_BLK_ANSWER_DATA as usize];
+    // SAFETY: The connection and the queue exist, the request and the room for the answer have their lengths.
+    let connected = to_result(unsafe {
+        bindings::mlx5_ulp_blk_connect(
+            conn.0.as_ptr(),
+            queue.as_ptr(),
+            request.as_ptr().cast(),
+            request.len() as u8,
+            answer.as_mut_ptr().cast(),
+        )
+    });
+    let link = Link {
+        _conn: Some(conn),
+        queue,
+        _target: None,
+    };
+    connected?;
+    Ok((link, Peer::decode(&answer).ok_or(EIO)?))
+}
+
+/// Connects with an export in this kernel.
+///
+/// # Errors
+///
+/// `ENOENT` if there is none with the name; those of making and connecting queues.
+fn connect_here(device: &Arc<Device>, target: &CStr, attr: QueueAttr) -> Result<(Link, Peer)> {
     let export = export::find(target).ok_or(ENOENT)?;
     let queue = Queue::new(device, attr)?;
-    let serving = Queue::new(
-        export.device(),
-        QueueAttr {
-            depth: 1,
-            max_sge: 1,
-            access: Access::REMOTE_WRITE.and(Access::REMOTE_READ),
-            ..attr
-        },
-    )?;
+    let serving = export.serving_queue()?;
     queue.connect(&serving.address(None)?, None)?;
     serving.connect(&queue.address(None)?, None)?;
     Ok((
         Link {
+            _conn: None,
             queue,
-            _target: serving,
+            _target: Some(serving),
         },
         export.peer(),
     ))
+}
+
+/// How a queue that serves is made.
+pub(crate) const SERVING: QueueAttr = QueueAttr {
+    access: Access::REMOTE_WRITE.and(Access::REMOTE_READ),
+    ..QueueAttr::new(1)
+};
+
+/// A connection has ended.
+///
+/// # Safety
+///
+/// `context` must be that of [`connect`].
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_blk_lost(context: *mut c_void) {
+    // SAFETY: The disk outlives its links, which wait for this call.
+    unsafe { &*context.cast::<Core>() }.lost();
 }

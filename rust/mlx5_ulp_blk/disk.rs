@@ -9,8 +9,7 @@ use crate::{
     },
     connector::{
         self,
-        Link,
-        Peer, //
+        Link, //
     },
     dispatch::{
         FLUSH_BYTES,
@@ -19,6 +18,10 @@ use crate::{
     errno::{
         eopnotsupp,
         estale, //
+    },
+    greeting::{
+        Guest,
+        Peer, //
     },
     io::MAX_SEGMENTS,
     mq::{
@@ -54,7 +57,8 @@ use core::{
 use kernel::{
     bindings::{
         device,
-        gendisk, //
+        gendisk,
+        get_random_u64, //
     },
     fmt,
     new_mutex,
@@ -119,6 +123,8 @@ pub(crate) struct Control {
 #[pin_data]
 pub(crate) struct Core {
     name: CString,
+    /// A random number, by which a target knows it again.
+    number: u64,
     settings: Settings,
     state: AtomicU8,
     local_key: AtomicU32,
@@ -152,6 +158,8 @@ impl Core {
         let core = Arc::try_pin_init(
             try_pin_init!(Self {
                 name: CString::try_from(name)?,
+                // SAFETY: May be called at any time.
+                number: unsafe { get_random_u64() },
                 settings,
                 state: AtomicU8::new(State::Live as u8),
                 local_key: AtomicU32::new(0),
@@ -298,7 +306,13 @@ impl Core {
                 vector: index,
                 ..QueueAttr::new(depth)
             };
-            let (link, peer) = connector::connect(device, &control.target, attr)?;
+            let guest = Guest {
+                disk: self.number,
+                index,
+            };
+            // SAFETY: `Disk::drop` takes down all links.
+            let (link, peer) =
+                unsafe { connector::connect(self, device, &control.target, attr, guest)? };
             if found.is_some_and(|found| found != peer) {
                 return Err(estale());
             }

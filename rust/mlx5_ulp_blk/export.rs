@@ -3,10 +3,13 @@
 //! The target's half: memory that peers may read and write.
 
 use crate::{
-    connector::Peer,
+    connector,
+    greeting::Peer,
+    serve::Listener,
     ulp::{
         Access,
         Device,
+        Queue,
         Region, //
     }, //
 };
@@ -18,6 +21,8 @@ use kernel::{
     sync::Arc, //
 };
 
+/// Ports; 0 for none.
+pub(crate) const PORTS: RangeInclusive<u32> = 0..=65535;
 /// Size of an export, MiB. The key names each page, in one command to the device.
 pub(crate) const SIZES_MIB: RangeInclusive<u32> = 1..=1024;
 
@@ -41,9 +46,13 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// The device that peers reach it by.
-    pub(crate) fn device(&self) -> &Arc<Device> {
-        &self.device
+    /// A queue that a peer may be connected with. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`, `ENOMEM`, or what the firmware answered.
+    pub(crate) fn serving_queue(&self) -> Result<Queue> {
+        Queue::new(&self.device, connector::SERVING)
     }
 
     /// What a peer has to know.
@@ -58,15 +67,20 @@ impl Export {
 }
 
 /// An export that can be found, until this is dropped. Then its memory is gone.
-pub(crate) struct Published(Arc<Export>);
+pub(crate) struct Published {
+    // Nobody is served any more when the memory goes.
+    _listener: Option<Listener>,
+    export: Arc<Export>,
+}
 
 impl Published {
-    /// `size_mib` MiB of zeroes on `device`. Sleeps.
+    /// `size_mib` MiB of zeroes on `device`; peers find it at `port`, unless that is 0. Sleeps.
     ///
     /// # Errors
     ///
-    /// `ENODEV` if there is no such device, `ENOMEM`, or what the firmware answered.
-    pub(crate) fn new(name: CString, device: &CStr, size_mib: u32) -> Result<Self> {
+    /// `ENODEV` if there is no such device, `EADDRINUSE` if the port is taken, `ENOMEM`, or what the firmware
+    /// answered.
+    pub(crate) fn new(name: CString, device: &CStr, size_mib: u32, port: u16) -> Result<Self> {
         let device = Device::open(device)?;
         let memory = KVVec::from_elem(0, (size_mib as usize) << 20, GFP_KERNEL)?;
         let rights = Access::REMOTE_READ.and(Access::REMOTE_WRITE);
@@ -80,15 +94,22 @@ impl Published {
             },
             GFP_KERNEL,
         )?;
+        let listener = match port {
+            0 => None,
+            port => Some(Listener::new(export.clone(), port)?),
+        };
         EXPORTS.lock().push(export.clone(), GFP_KERNEL)?;
-        Ok(Self(export))
+        Ok(Self {
+            _listener: listener,
+            export,
+        })
     }
 }
 
 impl Drop for Published {
     fn drop(&mut self) {
         let mut exports = EXPORTS.lock();
-        exports.retain(|export| !Arc::ptr_eq(export, &self.0));
+        exports.retain(|export| !Arc::ptr_eq(export, &self.export));
         if exports.is_empty() {
             // Nothing is left when the module goes.
             *exports = KVec::new();

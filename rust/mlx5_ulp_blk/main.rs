@@ -6,7 +6,9 @@
 //! |---|---|
 //! | [`configfs`] | how disks and exports are set up |
 //! | [`export`] | the target's half: memory that peers may read and write |
-//! | [`connector`] | how a queue of a disk gets connected with an export; the only file that knows |
+//! | [`serve`] | an export that waits for disks at a port |
+//! | [`connector`] | how a queue of a disk gets connected with an export |
+//! | [`greeting`] | what the two tell each other then |
 //! | [`disk`] | a disk: how it comes and goes |
 //! | [`recovery`] | what happens when the peer is away |
 //! | [`probe`] | whether a connection works |
@@ -38,14 +40,18 @@ mod disk;
 mod dispatch;
 mod errno;
 mod export;
+mod greeting;
 mod io;
 mod mq;
 mod probe;
 mod recovery;
+mod serve;
 #[path = "../mlx5_ulp_api/mod.rs"]
 mod ulp;
 mod ulp_bindings;
 mod work;
+#[path = "../mlx5_ulp/work.rs"]
+mod work_item;
 
 module! {
     type: Blk,

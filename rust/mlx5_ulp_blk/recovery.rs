@@ -56,8 +56,9 @@ impl Core {
 
     /// The work: brings the disk back, or gives it up. Sleeps.
     pub(crate) fn recover(&self) {
-        let disk = self.gendisk();
         let mut control = self.control.lock();
+        // With the lock: whoever makes the disk has it.
+        let disk = self.gendisk();
         if self.state() == State::Live || disk.is_null() {
             return;
         }

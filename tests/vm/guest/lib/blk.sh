@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# For guest tests of the disk: an export on mlx5_1, and a disk on mlx5_0 that is it. Source lib/ulp.sh and
-# lib/consumer.sh first.
+# For guest tests of the disk: an export on mlx5_1, and a disk on mlx5_0 that is it, unless said otherwise. Source
+# lib/ulp.sh first.
 
 disks=/sys/kernel/config/mlx5_ulp_blk
 exports=/sys/kernel/config/mlx5_ulp_blk_target
@@ -13,14 +13,18 @@ blk_load() {
 	modprobe configfs
 	mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
 	load mlx5_ulp
+	modprobe rdma_cm
+	load mlx5_ulp_cm
 	load mlx5_ulp_blk
 }
 
-# export_on MIB
+# export_on MIB [SETTING=VALUE]...
 export_on() {
+	local setting
 	mkdir -p "$exports/e"
-	echo mlx5_1 > "$exports/e/device"
-	echo "$1" > "$exports/e/size_mib"
+	for setting in device=mlx5_1 size_mib="$1" "${@:2}"; do
+		echo "${setting#*=}" > "$exports/e/${setting%%=*}"
+	done
 	echo 1 > "$exports/e/power"
 }
 
@@ -46,7 +50,7 @@ export_off() {
 
 # blk_unload: unloads the modules, and looks that nothing is left.
 blk_unload() {
-	rmmod mlx5_ulp_blk mlx5_ulp
+	rmmod mlx5_ulp_blk mlx5_ulp_cm mlx5_ulp
 }
 
 # disk_stat NAME: of the disk.

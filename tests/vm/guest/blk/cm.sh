@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# A disk finds its target by rdma_cm, at an address: data with checksums; one that is not there is refused; the
+# target's end is noticed without I/O; a target that comes back with other memory is not taken for the old one.
+#
+# functions: pf,vf
+# timeout: 120
+# dmesg-allow: .*ulpblk_d.*
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/blk.sh
+
+drivers mlx5_0 mlx5_1
+network
+ip link set lo up
+blk_load
+before=$(objects)
+export_on 4 device=mlx5_0 port=7471
+
+mkdir $disks/d
+echo mlx5_0 > $disks/d/device
+for target in 10.7.0.1:7470 10.7.0.1:x 10.7.0.1.1:7471; do
+	echo $target > $disks/d/target
+	! echo 1 2> /dev/null > $disks/d/power || fail "there is a target at $target"
+done
+disk_on target=10.7.0.1:7471 reconnect_s=60
+verify 4k randrw 16 256k
+expect "retries, reconnects" "$(disk_stat retries) $(disk_stat reconnects)" "0 0"
+
+echo 0 > $exports/e/power
+until_true 20 disk_state away || fail "the disk is $(cat $disks/d/state)"
+echo 1 > $exports/e/power
+until_true 60 disk_state dead || fail "the disk is $(cat $disks/d/state)"
+
+disk_off
+export_off
+same_objects "$before"
+blk_unload

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# A disk whose memory is another guest's, found by rdma_cm: data with checksums, the cable out under load, a
+# target that ends its export.
+#
+# functions: pf,vf
+# guests: 2
+# boot: own
+# timeout: 400
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded .*
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: .*
+# dmesg-allow: mlx5_ulp_blk: ulpblk_d: .*
+# dmesg-allow: .*dev ulpblk_d.*
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/faults.sh
+. /src/tests/vm/guest/lib/blk.sh
+. /src/tests/vm/guest/lib/two-guests.sh
+
+addressed() {
+	grep -qs "0a00:000$GUEST" /sys/class/infiniband/mlx5_0/ports/1/gids/*
+}
+
+drivers mlx5_0
+netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
+ip link set "$netdev" up
+ip address add "10.0.0.$GUEST/24" dev "$netdev"
+until_true 20 active mlx5_0 || fail "the port does not come up"
+until_true 20 addressed || fail "the address has no GID"
+blk_load
+
+if [ "$GUEST" = 2 ]; then
+	export_on 16 device=mlx5_0 port=7471
+	say exported
+	hear 300 enough
+	export_off
+	say gone
+	hear 100 over
+	blk_unload
+	exit
+fi
+
+hear 120 exported
+mkdir $disks/d
+echo mlx5_0 > $disks/d/device
+echo 10.0.0.2:7470 > $disks/d/target
+! echo 1 2> /dev/null > $disks/d/power || fail "there is a target where nobody waits"
+disk_on target=10.0.0.2:7471
+verify 4k  randrw    32 512k
+verify 64k randwrite  8 1m
+
+verify 4k randrw 16 512k &
+fio=$!
+sleep 1
+inject pf0 '"kind":"port","up":false'
+until_true 30 disk_state away || fail "the disk is $(cat $disks/d/state)"
+sleep 2
+inject pf0 '"kind":"port","up":true'
+wait $fio || fail "the load has not survived the loss of the link"
+cat $disks/d/stats
+[ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
+
+# The target says goodbye: noticed without I/O.
+disk_off
+disk_on target=10.0.0.2:7471 reconnect_s=1
+say enough
+hear 60 gone
+until_true 60 disk_state dead || fail "the disk is $(cat $disks/d/state)"
+disk_off
+blk_unload
+say over
