@@ -38,7 +38,8 @@ class ConnectX:
         command += shape.connectx
         if not BINARY.exists():
             raise ConnectXError(f"{BINARY} is not built")
-        self.process = Process(command, logs / "connectx.out")
+        # The folder of results, which guests see, is among the logs: tests name files by results/NAME.
+        self.process = Process(command, logs / "connectx.out", cwd=logs)
         try:
             self._wait_for_sockets()
         except BaseException:

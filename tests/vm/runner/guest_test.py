@@ -10,7 +10,8 @@ The header is the run of comment lines at the top of the script. Lines of the fo
     cpus          number of CPUs, 2 by default
     memory        guest memory in MiB, 2048 by default
     timeout       seconds, 60 by default
-    connectx      more arguments for the software ConnectX
+    connectx      more arguments for the software ConnectX; what it writes to results/NAME, guests find as
+                  /results/NAME
     clock         ``instructions`` for a guest whose clock counts instructions, not time
     boot          ``own`` for a test that wants a VM for itself
     when          ``long`` for a test that only `make check-all` runs

@@ -16,7 +16,7 @@ from types import TracebackType
 class Process:
     """A child process in a session of its own, whose output goes to a file."""
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, cwd: Path | None = None) -> None:
         with log.open("wb") as output:
             self._child = subprocess.Popen(
                 command,
@@ -24,6 +24,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                cwd=cwd,
             )
         self.name = Path(command[0]).name
         self.log = log
