@@ -5,8 +5,9 @@
 
 # The kernel series to build for and to run: 7.3, 7.2, debug
 KERNEL ?= 7.3
-# The series that `make check` tests on
-KERNELS ?= 7.3 7.2
+# The series that `make check` tests on: KERNEL if the person at the keyboard named it, else both
+KERNELS ?= $(if $(filter file default,$(origin KERNEL)),7.3 7.2,$(KERNEL))
+STOCK = $(filter-out debug,$(KERNELS))
 # The tests, or checks, to run: a glob, for instance T='host/*' or T='*/ulp/*'
 T ?= *
 
@@ -49,12 +50,12 @@ demo: ## move a file by RDMA WRITE between two software ConnectX functions, in a
 bench: ## count the instructions of posting and completing, side by side with mlx5_ib
 	@$(ENTER) --kernel $(KERNEL) -- python3 -m runner.bench --kernel $(KERNEL) $(if $(KEEP),--keep) $(if $(QUICK),--quick)
 
-check: ## run all tests on KERNELS (7.3 7.2), or those that match T
+check: ## run all tests on 7.3 and 7.2, or on KERNEL; all, or those that match T
 	@$(ENTER) $(KERNELS:%=--optional-kernel %) -- python3 -m runner.check $(KERNELS:%=--kernel %) --glob '$(T)'
 
 check-all: ## check, and what takes longer: repetitions, long fuzzing, the debug kernel
-	@$(ENTER) $(KERNELS:%=--optional-kernel %) --kernel debug -- \
-		python3 -m runner.check --long $(KERNELS:%=--kernel %) --kernel debug --glob '$(T)'
+	@$(ENTER) $(STOCK:%=--optional-kernel %) --kernel debug -- \
+		python3 -m runner.check --long $(STOCK:%=--kernel %) --kernel debug --glob '$(T)'
 
 lint: ## check style and licences, and that nothing warns
 	@$(ENTER) --kernel $(KERNEL) -- python3 -m lint --kernel $(KERNEL) --glob '$(T)'
@@ -65,7 +66,7 @@ clean: ## remove what was built here (the cache stays)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | sort -u | awk -F '\t' '{ printf "  %-10s %s\n", $$1, $$2 }'
 	@echo
-	@echo "  KERNEL=7.3|7.2|debug  the kernel for all, modules, demo, bench, lint"
+	@echo "  KERNEL=7.3|7.2|debug  the kernel for all, modules, demo, bench, check, lint (7.3)"
 	@echo "  T=<glob>              the tests for check and check-all, the checks for lint"
 	@echo "  KEEP=1                bench: make it the result under Documentation/"
 	@echo "  MLX5_ULP_CACHE=<dir>  where the root tree and the kernels are (~/.cache/mlx5_ulp)"
