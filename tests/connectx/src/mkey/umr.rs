@@ -67,6 +67,8 @@ pub enum UmrFault {
     Context = 0x65,
     /// The key belongs to another protection domain than the queue.
     Pd = 0x66,
+    /// The key is one of pages, and the queue must not register pages.
+    Pages = 0x67,
 }
 
 impl From<BadContext> for UmrFault {

@@ -42,9 +42,6 @@ impl WorkQueue {
         {
             return bad_param("work queue in a umem");
         }
-        if get(field!(mlx5_ifc_wq_bits, page_offset)) != 0 {
-            return bad_param("work queue does not start with its first page");
-        }
         let log_size = get(field!(mlx5_ifc_wq_bits, log_wq_sz));
         let log_stride = get(field!(mlx5_ifc_wq_bits, log_wq_stride));
         if log_size > LOG_MAX_WQ_SIZE || !(4..=9).contains(&log_stride) {
@@ -53,7 +50,9 @@ impl WorkQueue {
         let pages = field!(mlx5_ifc_wq_bits, pas).byte_offset();
         let pages = QueueBuffer::page_list(bytes.get(pages..).unwrap_or(&[]));
         let log_page = get(field!(mlx5_ifc_wq_bits, log_wq_pg_sz));
-        let buffer = QueueBuffer::new(pages, log_page, 0, 1 << (log_size + log_stride));
+        let offset = get(field!(mlx5_ifc_wq_bits, page_offset));
+        let len = 1 << (log_size + log_stride);
+        let buffer = QueueBuffer::new(pages, log_page, offset.into(), len);
         let buffer =
             buffer.map_err(|_| CmdError::new(Status::BadInputLen, "page list is too short"))?;
         Ok(Self {

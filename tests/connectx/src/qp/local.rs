@@ -3,18 +3,18 @@
 //! Operations of the send queue that need no packet: NOP and UMR.
 
 use super::access::{self, Owner};
-use super::context::Service;
+use super::context::{Attributes, Service};
 use super::env::Env;
 use super::requester::LocalFailure;
 use super::work::{Task, Work};
 use crate::dma::Kind;
-use crate::mkey::umr;
+use crate::mkey::{umr, Mode};
 
 /// NOP and UMR.
 pub fn execute(
     work: &Work,
     owner: Owner,
-    service: Service,
+    attributes: &Attributes,
     env: &mut Env<'_>,
 ) -> Result<(), LocalFailure> {
     let Task::Umr {
@@ -42,8 +42,14 @@ pub fn execute(
         .get_mut(key >> 8)
         .ok_or(umr::UmrFault::UnknownKey)?;
     // The driver's own queue pair works for all protection domains.
-    if service != Service::RegUmr && mkey.pd() != owner.pd {
+    let trusted = attributes.service == Service::RegUmr;
+    if !trusted && mkey.pd() != owner.pd {
         return Err(umr::UmrFault::Pd.into());
+    }
+    // Who writes addresses of pages reaches all memory: for queue pairs with `qpc.fre`, the kernel's. A memory window is
+    // a list of other keys, which user space may write: its `bind` is a UMR as well.
+    if !trusted && !attributes.fast_register && matches!(mkey.mode(), Mode::Pa | Mode::Mtt) {
+        return Err(umr::UmrFault::Pages.into());
     }
     Ok(umr::apply(mkey, *key as u8, ctrl, segment, &list)?)
 }

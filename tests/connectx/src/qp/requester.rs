@@ -326,7 +326,7 @@ fn advance(qp: &mut Qp, env: &mut Env<'_>) -> Step {
         return Step::Idle;
     }
     if work.task.is_local() {
-        let result = local::execute(work, qp.owner(), qp.attributes.service, env);
+        let result = local::execute(work, qp.owner(), &qp.attributes, env);
         env.io
             .event(qp.number, "Local Operation", work.index.into());
         if let Some(message) = qp.requester.messages.get_mut(position.message) {

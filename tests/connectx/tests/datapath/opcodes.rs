@@ -214,6 +214,48 @@ fn free_key(side: &mut Side) -> u32 {
 }
 
 #[test]
+fn a_queue_pair_of_user_space_binds_windows_but_registers_no_pages() {
+    let spec = QpSpec {
+        registers: false,
+        ..QpSpec::default()
+    };
+    let mut b = Bench::new();
+    let [mut a, mut c] = b.connect(spec, Link::default());
+    let dst = b.sides[1].alloc(4096);
+    let region = b.sides[1].create_mkey(dst, 0x8_0000, 4096, &[]);
+    let pd = b.sides[1].pd;
+    let window = b.sides[1].create_mkey_with(0, 0, 4096, |c| {
+        ifc::set(c, field!(mlx5_ifc_mkc_bits, pd), pd);
+        ifc::set(c, field!(mlx5_ifc_mkc_bits, free), 1);
+        ifc::set(c, field!(mlx5_ifc_mkc_bits, access_mode_1_0), 2);
+    });
+    let key = (window.expect("CREATE_MKEY") & !0xff) | 0x77;
+    let mut bind = register(0x4_0000, &[0]);
+    // One entry: length, key, address.
+    let entry = [64u32.to_be_bytes(), region.to_be_bytes()].concat();
+    let entry = [entry.as_slice(), &0x8_0100u64.to_be_bytes()].concat();
+    let list = bind.len() - 64;
+    bind[list..list + 16].copy_from_slice(&entry);
+    b.sides[1].post(&mut c.qp, Opcode::UMR, key, &bind);
+    b.settle();
+    success(b.sides[1].poll(&mut c.send));
+    let write = [remote(0x4_0000, key).to_vec(), inline(b"window")].concat();
+    b.sides[0].post(&mut a.qp, Opcode::RDMA_WRITE, 0, &write);
+    b.settle();
+    success(b.sides[0].poll(&mut a.send));
+    assert_eq!(b.sides[1].read(dst + 0x100, 6), b"window");
+
+    let pages = (free_key(&mut b.sides[1]) & !0xff) | 0x77;
+    let wqe = register(0x4_0000, &[dst]);
+    b.sides[1].post(&mut c.qp, Opcode::UMR, pages, &wqe);
+    b.settle();
+    assert_eq!(
+        syndrome(b.sides[1].poll(&mut c.send)),
+        Syndrome::LOCAL_QP_OPERATION
+    );
+}
+
+#[test]
 fn keys_are_registered_used_and_invalidated_by_wqes() {
     let mut b = Bench::new();
     let [mut a, mut c] = b.connect(QpSpec::default(), Link::default());

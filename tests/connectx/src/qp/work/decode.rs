@@ -146,12 +146,7 @@ fn decode_task(
             }
             Ok(Task::Atomic { at, operands, data })
         }
-        Opcode::UMR if connected || service == Service::RegUmr => {
-            if service != Service::RegUmr && !attributes.fast_register {
-                return Err(Malformed::Umr);
-            }
-            decode_umr(ctrl.imm, reader)
-        }
+        Opcode::UMR if connected || service == Service::RegUmr => decode_umr(ctrl.imm, reader),
         _ => Err(Malformed::Opcode),
     }
 }

@@ -26,8 +26,6 @@ pub enum Malformed {
     Control = 0x73,
     /// A fence mode that means nothing.
     Fence = 0x74,
-    /// UMR on a queue pair that may not.
-    Umr = 0x75,
     /// An operand of an atomic that is not 8 bytes long.
     Operand = 0x76,
 }

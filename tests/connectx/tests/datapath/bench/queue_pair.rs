@@ -30,6 +30,8 @@ pub struct QpSpec {
     pub log_sq: u32,
     pub log_rq: u32,
     pub srqn: Option<u32>,
+    /// May it register pages, as those of the kernel?
+    pub registers: bool,
 }
 
 impl Default for QpSpec {
@@ -39,6 +41,7 @@ impl Default for QpSpec {
             log_sq: 6,
             log_rq: 4,
             srqn: None,
+            registers: true,
         }
     }
 }
@@ -103,7 +106,10 @@ impl Side {
                 set(field!(mlx5_ifc_create_qp_in_bits, qpc.log_rq_stride), 2);
             }
         }
-        set(field!(mlx5_ifc_create_qp_in_bits, qpc.fre), 1);
+        set(
+            field!(mlx5_ifc_create_qp_in_bits, qpc.fre),
+            spec.registers.into(),
+        );
         set(field!(mlx5_ifc_create_qp_in_bits, qpc.uar_page), self.uar);
         set(
             field!(mlx5_ifc_create_qp_in_bits, qpc.user_index),
