@@ -39,7 +39,9 @@ use kernel::{
         c_int,
         c_void, //
     },
-    prelude::*, //
+    new_mutex,
+    prelude::*,
+    sync::Mutex, //
 };
 
 /// Most bytes of private data of a refusal.
@@ -53,6 +55,9 @@ struct Listener {
     /// Destroys `id` when the device of its address goes.
     #[pin]
     removal: WorkItem,
+    /// Held while one request is decided over: rdma_cm may deliver those of several devices at once.
+    #[pin]
+    deciding: Mutex<()>,
     ops: *const bindings::mlx5_ulp_listen_ops,
     context: *mut c_void,
 }
@@ -80,6 +85,7 @@ impl Listener {
                 id <- Id::none(),
                 // SAFETY: At the offset that is told; `end` disables it before the listener is dropped.
                 removal <- unsafe { WorkItem::new::<Self>() },
+                deciding <- new_mutex!((), "mlx5_ulp_cm_deciding"),
                 ops,
                 context,
             }),
@@ -120,6 +126,8 @@ impl Listener {
         id: NonNull<bindings::rdma_cm_id>,
         offer: &bindings::rdma_conn_param,
     ) -> Result {
+        // To the end: the consumer's answer is its own until it is asked again.
+        let _deciding = self.deciding.lock();
         let raw = id.as_ptr();
         // SAFETY: The identifier is valid in its handler.
         let ibdev = unsafe { (*raw).device };

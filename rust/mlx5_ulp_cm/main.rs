@@ -16,7 +16,8 @@
 //!
 //! rdma_cm calls its handlers under a mutex of the identifier, and takes that mutex in `rdma_connect()` and
 //! in `rdma_destroy_id()`. So the lock that keeps an identifier ([`id::Id`]) is outside of it: handlers never
-//! take it. What they share with callers is atomic, or behind a lock that is held for a copy only.
+//! take it. What they share with callers is atomic, or behind a lock that is held for a copy only. The lock of
+//! a listener's decisions is inside of the identifiers' mutexes; only its handler takes it.
 
 use kernel::prelude::*;
 
