@@ -255,8 +255,12 @@ impl Receives {
 
     /// Takes the oldest receive off the queue, if there is one and the device means it by `counter`. Returns
     /// its consumer's side and its length. For the holder of the turn.
+    ///
+    /// Only the place in the ring is compared: nobody says whether the device counts on beyond the ring
+    /// (`mlx5_fpga_conn_rq_cqe()` in `drivers/net/ethernet/mellanox/mlx5/core/fpga/conn.c` masks the counter, and
+    /// mlx5_ib does not look at it).
     pub(crate) fn retire(&self, counter: u16) -> Option<(usize, u32)> {
-        if hardware(self.credit.retired()) != counter {
+        if self.place(self.credit.retired()) != self.place(counter.into()) {
             return None;
         }
         self.retire_oldest()
