@@ -86,11 +86,11 @@ impl SendQueue {
 
     /// A receive has ended badly.
     pub(super) fn take_receive_error(&self, tail: &Tail, outcome: Outcome) {
-        // No more posts before the consumer hears of it.
-        self.fail();
         let Some((cookie, _)) = self.oldest_receive(tail) else {
             return self.nonsense(tail);
         };
+        // No more posts before the consumer hears of it.
+        self.fail();
         if let Outcome::Failed {
             syndrome,
             vendor_syndrome,
