@@ -345,13 +345,21 @@ impl SendQueue {
     }
 
     /// A request or the queue pair failed: no more posts. Any context.
+    ///
+    /// That can be before [`SendQueue::open`]: the peer reaches a queue pair that is ready to receive.
     pub(crate) fn fail(&self) {
-        let _ = self.state.compare_exchange(
-            State::Connected as u32,
-            State::Failed as u32,
-            Release,
-            Relaxed,
-        );
+        // In this order: one of the two meets it even if it is opened meanwhile.
+        for state in [State::Unconnected, State::Connected] {
+            // A device that has died is noticed by `open`.
+            if state == State::Connected || !self.is_dead() {
+                let _ = self.state.compare_exchange(
+                    state as u32,
+                    State::Failed as u32,
+                    Release,
+                    Relaxed,
+                );
+            }
+        }
         // Pairs with that of `open`: the limit that it sets does not land behind this one unseen.
         fence(SeqCst);
         self.credit.close();
