@@ -190,9 +190,8 @@ impl Queue {
         }
         if self.send().handle() == Handle::Shared {
             // Requests that were posted silently and carried out are heard of by what is flushed behind
-            // them. Who has filled the queue has asked for reports in between.
-            // SAFETY: Not an exclusive queue.
-            let _ = unsafe { self.send().report_all() };
+            // them.
+            self.send().report_all_later();
         }
         Ok(())
     }

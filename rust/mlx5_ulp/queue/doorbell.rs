@@ -82,9 +82,9 @@ impl SendQueue {
     }
 
     /// Tells those who complete when to look after the poster.
-    fn expect(&self, poster: &Poster) {
-        if self.space.is_watched() {
-            // Always: somebody may wait for room.
+    pub(super) fn expect(&self, poster: &Poster) {
+        if self.space.is_watched() || self.owes_report.load(Relaxed) {
+            // Always: somebody may wait for room, a report in any case.
             self.pending.expect(u32::MAX..=u32::MAX);
         } else if self.deferring.load(Relaxed) {
             self.pending.expect(poster.policy.calm());
@@ -230,6 +230,9 @@ impl SendQueue {
     #[inline(never)]
     fn completed_pending(&self, load: u32) {
         self.tell_space();
+        if self.owes_report.load(Relaxed) {
+            self.report_owed();
+        }
         if !self.deferring.load(Relaxed) {
             // Nothing waits.
             return;

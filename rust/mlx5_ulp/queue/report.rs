@@ -14,10 +14,12 @@ use crate::doorbell::policy::{
     Cause,
     Hint, //
 };
+use core::sync::atomic::Ordering::Relaxed;
 use kernel::{
     error::code::*,
     prelude::*, //
 };
+use mlx5_ulp_bindings as bindings;
 
 impl SendQueue {
     /// Makes sure that everything posted so far will be reported: if the last request is not signaled,
@@ -45,6 +47,35 @@ impl SendQueue {
         let cause = poster.policy.posted(1, || true, Hint::Last);
         self.ring_with(poster, &at, cause.unwrap_or(Cause::Last), None);
         Ok(())
+    }
+
+    /// As [`SendQueue::report_all`], of a shared queue that has failed; if it is full, as soon as something has
+    /// completed. Sleeps.
+    pub(crate) fn report_all_later(&self) {
+        // SAFETY: Not an exclusive queue.
+        if unsafe { self.report_all() } != Err(EAGAIN) {
+            return;
+        }
+        {
+            let poster = self.poster.lock();
+            self.owes_report.store(true, Relaxed);
+            self.expect(&poster);
+        }
+        // Every CPU passes a full barrier meanwhile: who completes sees the above behind it, and what was completed
+        // before it is seen here.
+        // SAFETY: Process context.
+        unsafe { bindings::synchronize_rcu() };
+        self.report_owed();
+    }
+
+    /// Reports what is owed, if there is room for that: if not, something is still to complete, since silent
+    /// requests never fill a queue.
+    #[cold]
+    pub(super) fn report_owed(&self) {
+        // SAFETY: Not an exclusive queue, which owes no report.
+        if unsafe { self.report_all() } != Err(EAGAIN) {
+            self.owes_report.store(false, Relaxed);
+        }
     }
 
     /// Finds room for the WQE of [`SendQueue::report_all`].

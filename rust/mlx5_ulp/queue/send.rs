@@ -148,6 +148,8 @@ pub(crate) struct SendQueue {
     pub(super) deferring: AtomicBool,
     /// What those who complete have to know of the doorbell.
     pub(super) pending: Pending,
+    /// Whether silent requests are to be reported as soon as there is room for it.
+    pub(super) owes_report: AtomicBool,
     /// Who hears of room.
     pub(super) space: Space,
     /// Whether consumers are called in process context, from the work item.
@@ -256,6 +258,7 @@ impl SendQueue {
             handle,
             deferring: AtomicBool::new(false),
             pending: Pending::new(),
+            owes_report: AtomicBool::new(false),
             space,
             in_work,
             state: AtomicU32::new(State::Unconnected as u32),
