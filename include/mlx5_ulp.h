@@ -406,9 +406,11 @@ static inline u32 mlx5_ulp_qid(u8 vf_id, u32 local_qid)
  * @max_recv_sge: most data ranges of one receive, 1 if left 0
  * @space: called when there is room again after posts have found the queue full
  *	(%-EAGAIN), or %NULL: once, however many posts that were, and again only
- *	when another post has found it full. There need not be room for a whole
- *	chain. Runs where completion callbacks run, not at the same time as one of
- *	this queue, under no lock of a poster; it may post, and must not sleep.
+ *	when another post has found it full. There is room for the shortest of
+ *	these posts then, unless others take it. Runs where completion callbacks
+ *	run, or with softirqs off in a work item, of a queue that is polled, too;
+ *	not at the same time as a callback of this queue, under no lock of a poster;
+ *	it may post, and must not sleep.
  *	Called also when posts have become useless, by the error that they answer
  *	then
  * @context: passed with each completion, and to @space

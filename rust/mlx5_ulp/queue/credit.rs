@@ -84,11 +84,11 @@ impl Credit {
         self.reserve_below(limit, n)
     }
 
-    /// Whether there is room for a request of any kind. A snapshot.
-    pub fn has_room(&self, handle: Handle) -> bool {
+    /// Whether there is room for `n` requests of any kind. A snapshot.
+    pub fn has_room(&self, handle: Handle, n: u32) -> bool {
         let limit =
             self.posting.0.limits[handle as usize][Way::Any as usize].load(Ordering::Relaxed);
-        self.in_flight() < limit
+        u64::from(self.in_flight()) + u64::from(n) <= u64::from(limit)
     }
 
     /// As [`Credit::reserve`], with at most `limit` requests in flight, whether the queue is closed or
@@ -258,14 +258,16 @@ mod tests {
     fn room_below_a_limit() {
         let c = open(4);
         c.commit(3);
-        assert!(c.has_room(Shared));
+        assert!(c.has_room(Shared, 1));
+        assert!(!c.has_room(Shared, 2));
+        assert!(!c.has_room(Shared, u32::MAX));
         c.open(Shared, Any, 3);
-        assert!(!c.has_room(Shared));
+        assert!(!c.has_room(Shared, 1));
         assert_eq!(c.reserve_below(4, 1), Ok(3));
         c.retire();
-        assert!(c.has_room(Shared));
+        assert!(c.has_room(Shared, 1));
         c.close();
-        assert!(!c.has_room(Shared));
+        assert!(!c.has_room(Shared, 1));
     }
 
     #[test]

@@ -489,7 +489,7 @@ impl SendQueue {
             // Never fits, so `EAGAIN` would have the caller wait for ever.
             State::Connected if count > self.shape.depth => EMSGSIZE,
             State::Connected => {
-                self.note_full();
+                self.note_full(count);
                 EAGAIN
             }
             State::Failed => EPIPE,

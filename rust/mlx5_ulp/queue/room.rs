@@ -21,7 +21,7 @@ use super::{
 };
 use core::sync::atomic::{
     fence,
-    AtomicBool,
+    AtomicU32,
     Ordering::{
         Relaxed,
         SeqCst, //
@@ -38,8 +38,8 @@ use mlx5_ulp_bindings as bindings;
 pub(crate) struct Space {
     /// The consumer's function.
     tell: Option<unsafe extern "C" fn(*mut c_void)>,
-    /// Whether a post has found the queue full since it was called last.
-    wanted: AtomicBool,
+    /// Requests of the shortest post that has found the queue full since it was called last; 0 for none.
+    wanted: AtomicU32,
 }
 
 impl Space {
@@ -47,7 +47,7 @@ impl Space {
     pub(crate) fn new(tell: Option<unsafe extern "C" fn(*mut c_void)>) -> Self {
         Self {
             tell,
-            wanted: AtomicBool::new(false),
+            wanted: AtomicU32::new(0),
         }
     }
 
@@ -129,45 +129,55 @@ impl SendQueue {
         }
         // Pairs with that of `note_full`.
         fence(SeqCst);
-        if self.space.wanted.load(Relaxed) {
+        if self.space_is_wanted() {
             // The caller may hold locks that the consumer takes when told.
             self.work.queue();
         }
     }
 
-    /// A post has found the queue full. By whoever has the poster.
-    pub(super) fn note_full(&self) {
+    /// A post of `count` requests has found the queue full. By whoever has the poster.
+    pub(super) fn note_full(&self, count: u32) {
         self.post_counters.full.add(1);
         if !self.space.is_watched() {
             return;
         }
-        self.space.wanted.store(true, Relaxed);
+        // Others only take it away, which may be undone here: the consumer is told once too often then.
+        let wanted = match self.space.wanted.load(Relaxed) {
+            0 => count.max(1),
+            before => before.min(count.max(1)),
+        };
+        self.space.wanted.store(wanted, Relaxed);
         // Before the look at what has completed since: pairs with that of `tell_space`.
         fence(SeqCst);
-        if self.credit.in_flight() < self.shape.depth {
-            // Reserved, or just completed: whoever did that may not have seen the note.
+        if self.space_can_be_told(wanted) {
+            // Just completed, or failed: whoever did that may not have seen the note.
             self.work.queue();
         }
     }
 
-    /// Whether somebody waits to be told.
-    pub(crate) fn space_is_wanted(&self) -> bool {
-        self.space.wanted.load(Relaxed)
+    /// Whether `wanted` requests find room, or learn that they never will.
+    fn space_can_be_told(&self, wanted: u32) -> bool {
+        self.credit.has_room(self.handle, wanted) || self.state() != State::Connected
     }
 
-    /// Tells who found the queue full that there is room again, if there is. Softirqs are off, and the caller
-    /// has the turn.
+    /// Whether somebody waits to be told.
+    pub(crate) fn space_is_wanted(&self) -> bool {
+        self.space.wanted.load(Relaxed) != 0
+    }
+
+    /// Tells who found the queue full that there is room again, if there is: for the shortest of their posts, or
+    /// they would be told again at once, and so on. Softirqs are off, and the caller has the turn.
     pub(crate) fn tell_space(&self) {
         let Some(tell) = self.space.tell else {
             return;
         };
         // Behind the credits that came back: pairs with that of `note_full`.
         fence(SeqCst);
-        if !self.space.wanted.load(Relaxed) {
+        let wanted = self.space.wanted.load(Relaxed);
+        if wanted == 0 || !self.space_can_be_told(wanted) {
             return;
         }
-        let room = self.credit.has_room(self.handle) || self.state() != State::Connected;
-        if room && self.space.wanted.swap(false, Relaxed) {
+        if self.space.wanted.swap(0, Relaxed) != 0 {
             // SAFETY: The consumer's function for its context, both good until the queue is destroyed, which
             // waits for the turn.
             unsafe { tell(self.context()) };
