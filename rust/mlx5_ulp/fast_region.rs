@@ -77,13 +77,21 @@ struct Mapped {
 // SAFETY: The list belongs to whoever has the lock, from whatever CPU.
 unsafe impl Send for Mapped {}
 
+/// What it has on the device. Dropped in this order.
+struct Hardware {
+    _key: MemoryKey,
+    _list: DmaBuffer,
+    /// By which the device reads the list: the handle may be closed before.
+    _list_key: Arc<MemoryKey>,
+}
+
 /// A key, and the list of the pages that it is to be registered for.
 #[pin_data]
 pub(crate) struct FastRegion {
     device: Arc<Device>,
     /// `None` once it is shut down.
     #[pin]
-    hardware: Mutex<Option<(MemoryKey, DmaBuffer)>>,
+    hardware: Mutex<Option<Hardware>>,
     #[pin]
     mapped: IrqLock<Mapped>,
     max_pages: u32,
@@ -134,7 +142,7 @@ impl FastRegion {
     /// Most pages of one: what fits a page.
     pub(crate) const MAX_PAGES: u32 = (kernel::page::PAGE_SIZE / ENTRY as usize) as u32;
 
-    /// Makes one for up to `max_pages` pages, whose lists the device reads by `list_key`. Sleeps.
+    /// Makes one for up to `max_pages` pages, whose lists the device reads by `read_by`. Sleeps.
     ///
     /// # Errors
     ///
@@ -143,7 +151,7 @@ impl FastRegion {
     pub(crate) fn new(
         device: Arc<Device>,
         pd: Arc<ProtectionDomain>,
-        list_key: u32,
+        read_by: Arc<MemoryKey>,
         max_pages: u32,
     ) -> Result<Arc<Self>> {
         if !(1..=Self::MAX_PAGES).contains(&max_pages) {
@@ -166,9 +174,12 @@ impl FastRegion {
                     c"mlx5_ulp_fast_region"
                 ),
                 index: key.key() & !0xff,
-                hardware <- new_mutex!(Some((key, list)), "mlx5_ulp_fast_region"),
+                list_key: read_by.key(),
+                hardware <- new_mutex!(
+                    Some(Hardware { _key: key, _list: list, _list_key: read_by }),
+                    "mlx5_ulp_fast_region"
+                ),
                 max_pages,
-                list_key,
                 device,
             }),
             GFP_KERNEL,

@@ -70,7 +70,7 @@ enum Notice {
 /// The firmware objects that all of a consumer's queues and regions share.
 struct Hardware {
     // The keys before their domain.
-    _local_key: MemoryKey,
+    local_key: Arc<MemoryKey>,
     global_keys: KVec<MemoryKey>,
     pd: Arc<ProtectionDomain>,
 }
@@ -111,7 +111,7 @@ impl Handle {
     ) -> Result<Arc<Self>> {
         let hold = device.hold()?;
         let pd = ProtectionDomain::new(hold.clone())?;
-        let key = MemoryKey::local(pd.clone())?;
+        let key = Arc::new(MemoryKey::local(pd.clone())?, GFP_KERNEL)?;
         let log_blocks = hold.caps().log_max_qp_sz.min(MAX_LOG_BLOCKS);
         let limits = bindings::mlx5_ulp_limits {
             // A completion queue has twice as many entries.
@@ -130,7 +130,7 @@ impl Handle {
                 dma_device: AtomicPtr::new(hold.dma_device()),
                 hardware <- new_mutex!(
                     Some(Hardware {
-                        _local_key: key,
+                        local_key: key,
                         global_keys: KVec::new(),
                         pd,
                     }),
@@ -161,6 +161,18 @@ impl Handle {
     pub(super) fn pd(&self) -> Result<Arc<ProtectionDomain>> {
         let hardware = self.hardware.lock();
         Ok(hardware.as_ref().ok_or(ENODEV)?.pd.clone())
+    }
+
+    /// The protection domain for a new object, and the key by which the device finds memory of the object; that
+    /// key outlives the handle as long as it is kept.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` once the device is gone.
+    pub(super) fn pd_and_key(&self) -> Result<(Arc<ProtectionDomain>, Arc<MemoryKey>)> {
+        let hardware = self.hardware.lock();
+        let hardware = hardware.as_ref().ok_or(ENODEV)?;
+        Ok((hardware.pd.clone(), hardware.local_key.clone()))
     }
 
     /// The key to local memory by DMA address; 0 once the device is gone.

@@ -53,8 +53,8 @@ unsafe extern "C" fn mlx5_ulp_fast_region_create(
     // SAFETY: Guaranteed by the caller.
     let handle = unsafe { handle(dev) };
     let made = handle
-        .pd()
-        .and_then(|pd| FastRegion::new(handle.device().clone(), pd, handle.local_key(), max_pages));
+        .pd_and_key()
+        .and_then(|(pd, key)| FastRegion::new(handle.device().clone(), pd, key, max_pages));
     pointer_result(made.map(|region| Arc::into_raw(region).cast_mut().cast()))
 }
 
