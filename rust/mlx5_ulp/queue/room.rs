@@ -14,6 +14,7 @@ use super::{
         Full,
         Way, //
     },
+    poster::Poster,
     send::{
         SendQueue,
         State, //
@@ -73,10 +74,18 @@ impl SendQueue {
         if let Err(Full) = self.credit.reserve(self.handle, Way::Any, count) {
             return Err(self.refused(self.handle, count));
         }
-        poster.reserved = poster.reserved.wrapping_add(count);
+        let reserved = poster.reserved.wrapping_add(count);
+        self.set_reserved(&mut poster, reserved);
         *left = left.saturating_add(count);
-        self.open_ways(&poster);
         Ok(())
+    }
+
+    /// Has this much room kept for who has reserved it. Others report their success so often that they do not fill
+    /// what is left with silent requests, of which nobody would hear before the reservation is used.
+    fn set_reserved(&self, poster: &mut Poster, reserved: u32) {
+        poster.reserved = reserved;
+        poster.most_silent = self.shape.depth.saturating_sub(reserved) / 2;
+        self.open_ways(poster);
     }
 
     /// Posts a chain of any kind from the reservation of which `left` is left.
@@ -108,9 +117,9 @@ impl SendQueue {
         let first = first.map_err(|_| EAGAIN)?;
         // SAFETY: Guaranteed by the caller.
         unsafe { self.post_works_at(self.handle, &mut poster, first, works)? };
-        poster.reserved = poster.reserved.saturating_sub(count);
+        let reserved = poster.reserved.saturating_sub(count);
+        self.set_reserved(&mut poster, reserved);
         *left = left.wrapping_sub(count);
-        self.open_ways(&poster);
         Ok(())
     }
 
@@ -123,9 +132,9 @@ impl SendQueue {
         {
             // SAFETY: Guaranteed by the caller.
             let mut poster = unsafe { self.poster.take(self.handle) };
-            poster.reserved = poster.reserved.saturating_sub(*left);
+            let reserved = poster.reserved.saturating_sub(*left);
+            self.set_reserved(&mut poster, reserved);
             *left = 0;
-            self.open_ways(&poster);
         }
         // Pairs with that of `note_full`.
         fence(SeqCst);
