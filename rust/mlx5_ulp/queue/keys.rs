@@ -23,6 +23,7 @@ use crate::{
         FastRegion, //
     },
     wqe::{
+        ctrl::Fence,
         opcode::Opcode,
         umr::{
             Mkey,
@@ -76,7 +77,11 @@ impl SendQueue {
             imm: registration.key,
             ds: CHANGE_DS + 1,
             bytes: 0,
-            fence: self.umr_fence,
+            fence: match (self.umr_fence, fence(work.flags)) {
+                (Fence::None, asked) => asked,
+                (Fence::InitiatorSmall, Fence::Fence) => Fence::SmallAndFence,
+                (own, _) => own,
+            },
             registers: true,
         };
         self.finish_wqe(poster, at, &control, None, work.flags, work.request);
