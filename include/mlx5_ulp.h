@@ -71,7 +71,7 @@ struct mlx5_ulp_device *mlx5_ulp_open(const char *name,
 
 /**
  * mlx5_ulp_open_ibdev() - take hold of a device by its RDMA device
- * @ibdev: the device, kept alive by the caller during the call
+ * @ibdev: the device; only compared, so it may have gone meanwhile
  * @attr: removal notice, or %NULL for none
  *
  * As mlx5_ulp_open().
