@@ -64,7 +64,8 @@ use kernel::{
     time::{
         delay::fsleep,
         Delta, //
-    }, //
+    },
+    types::ScopeGuard, //
 };
 use mlx5_ulp_bindings as bindings;
 
@@ -158,6 +159,12 @@ impl Queue {
             register.clone(),
             Interrupt(send.clone()),
         )?;
+        // Events of the device, its death above all, may have queued the work item from here on: it does not run
+        // behind a failure of this function. Dropped before the completion queue.
+        let unfinished = ScopeGuard::new_with_data(send.clone(), |send| {
+            send.close();
+            send.work.disable();
+        });
         let qp = QueuePair::new(
             hold.clone(),
             QpConfig {
@@ -174,7 +181,8 @@ impl Queue {
         // SAFETY: The rings have the size that was asked for, the queue pair is attached here only, and
         // `shutdown` closes the queue before it drops the queue pair, and ends it, with the work item
         // disabled, before it drops the completion queue. Until `connect` it is not open; if this function
-        // fails, nobody has heard of the queue: nobody polls it.
+        // fails, nobody has heard of the queue but its work item, which `unfinished` disables before the
+        // completion queue goes.
         unsafe { send.attach(&qp, &cq)? };
         send.moderate_device()?;
 
@@ -186,16 +194,23 @@ impl Queue {
             pin_init!(Self {
                 send,
                 device,
-                hardware <- new_mutex!(
-                    Some(Hardware { debugfs: None, place: None, qp, cq, psn, hold }),
-                    "mlx5_ulp_queue"
-                ),
+                hardware <- new_mutex!(None, "mlx5_ulp_queue"),
                 qpn,
                 polled: config.polled,
                 hardware_memory,
             }),
             GFP_KERNEL,
         )?;
+        *queue.hardware.lock() = Some(Hardware {
+            debugfs: None,
+            place: None,
+            qp,
+            cq,
+            psn,
+            hold,
+        });
+        // From here on `shutdown` does that.
+        unfinished.dismiss();
         let enrolled = queue.enroll(config.name);
         if enrolled.is_err() {
             queue.give_back();
