@@ -488,6 +488,12 @@ impl SendQueue {
     /// Looks for completions and calls consumers, from the work item; then as the mode says. See
     /// [`Interrupt`](super::interrupt::Interrupt), which has queued it.
     pub(crate) fn complete_in_work(&self) {
+        let mut pause = 20;
+        // Whoever has the turn may have it for long, since callbacks may sleep here.
+        while self.is_completing() && !self.completing.is_over() {
+            fsleep(Delta::from_micros(pause));
+            pause = pause.saturating_mul(2).min(1000);
+        }
         // SAFETY: By the contract of `SendQueue::attach` the queue lives until the work item is disabled.
         if let Some(cq) = unsafe { self.completing.cq.load(Acquire).as_ref() } {
             self.look(cq, || self.work.queue());
