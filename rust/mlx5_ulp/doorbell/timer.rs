@@ -19,7 +19,8 @@ pub(crate) trait Expire: Sync {
     /// Offset of the [`Timer`] in it, bytes.
     const TIMER: usize;
 
-    /// Its timer has expired. In hard interrupt context. `Some`: it runs again, for so many nanoseconds.
+    /// Its timer has expired. In hard interrupt context, where the kernel does not thread its interrupts. `Some`:
+    /// it runs again, for so many nanoseconds.
     fn expire(&self) -> Option<i64>;
 }
 
@@ -54,7 +55,7 @@ impl Timer {
                         raw,
                         Some(expired::<T>),
                         bindings::CLOCK_MONOTONIC as i32,
-                        bindings::hrtimer_mode_HRTIMER_MODE_REL_HARD,
+                        bindings::hrtimer_mode_HRTIMER_MODE_REL,
                     )
                 }
             }),
@@ -69,7 +70,7 @@ impl Timer {
                 self.raw.get(),
                 ns,
                 0,
-                bindings::hrtimer_mode_HRTIMER_MODE_REL_HARD,
+                bindings::hrtimer_mode_HRTIMER_MODE_REL,
             )
         };
     }
