@@ -62,6 +62,8 @@ pub(crate) fn in_register(mut number: u64) -> u64 {
 /// The same reference, of which the compiler does not know where it comes from: so it takes it for the base of
 /// all that it refers to, in place of the base of something around it or of parts that were looked at before.
 /// No instruction.
+// The pointer goes through a register; nothing is read by it.
+#[expect(clippy::pointers_in_nomem_asm_block)]
 #[inline(always)]
 pub(crate) fn opaque<T>(of: &T) -> &T {
     let mut place = core::ptr::from_ref(of);
