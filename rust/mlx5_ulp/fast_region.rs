@@ -258,7 +258,8 @@ impl FastRegion {
             local_write,
             remote,
         } = access.complete();
-        let entries = mapped.pages.next_multiple_of(ENTRIES_AT_A_TIME);
+        // At most `MAX_PAGES`, so nothing wraps; a power of two at a time.
+        let entries = mapped.pages.wrapping_add(ENTRIES_AT_A_TIME - 1) & !(ENTRIES_AT_A_TIME - 1);
         let octowords = entries / 2;
         let right = |on: bool, bit: u8| if on { bit } else { 0 };
         let mut mkey_mask = mask::LEN
@@ -302,7 +303,7 @@ impl FastRegion {
                 log_page_size: LOG_PAGE as u8,
             },
             list: Data {
-                byte_count: entries * ENTRY,
+                byte_count: entries.wrapping_mul(ENTRY),
                 lkey: self.list_key,
                 addr: self.list_dma,
             },

@@ -122,7 +122,7 @@ impl kernel::Module for FirstWrite {
         source.connect(&target)?;
         target.connect(&source)?;
         greet(&source, &target)?;
-        let text = CStr::from_bytes_until_nul(target.region.memory()).map_err(|_| EBADMSG)?;
+        let text = CStr::from_bytes_until_nul(target.region.memory()).map_err(|_| EINVAL)?;
         pr_info!("{} has '{}'\n", TO.to_str()?, text.to_str()?);
         Ok(Self)
     }

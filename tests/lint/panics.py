@@ -21,7 +21,7 @@ _DATA_PATH = re.compile(
     r"|^mlx5_ulp_(queue_)?(post|write|send|read|recv|flush|poll|complete)"
 )
 # What a queue is set up by may: there the kernel crate's collections check their arithmetic.
-_SET_UP = re.compile(r"\bmain::queue::queue::Queue>::enroll\b")
+_SET_UP = re.compile(r"\bmain::queue::queue::Queue>::(new|enroll|join)\b")
 
 
 def panics(listing: str) -> dict[str, int]:

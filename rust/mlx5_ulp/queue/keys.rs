@@ -130,7 +130,8 @@ impl SendQueue {
         }
         let (ctrl, mkey) = (ctrl.encode(), mkey.encode());
         let segments = Iterator::chain(ctrl.chunks_exact(DS), mkey.chunks_exact(DS));
-        for (segment, bytes) in (1..).zip(segments) {
+        // Three of the one and four of the other, behind the control segment.
+        for (segment, bytes) in (1..8).zip(segments) {
             if let Some(bytes) = bytes.first_chunk() {
                 poster.slots.store(block, segment, *bytes);
             }
