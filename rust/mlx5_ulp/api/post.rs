@@ -244,6 +244,9 @@ unsafe extern "C" fn mlx5_ulp_flush(queue: *mut bindings::mlx5_ulp_queue) {
 /// `queue` must be a queue that is not destroyed yet.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_poll(queue: *mut bindings::mlx5_ulp_queue, budget: c_uint) -> c_int {
+    if budget == 0 {
+        return 0;
+    }
     // SAFETY: Guaranteed by the caller.
     let taken = unsafe { self::queue(queue) }.send().poll_now(budget);
     // A completion queue has at most 2^22 entries.

@@ -245,8 +245,12 @@ impl SendQueue {
         self.completing.consumer()
     }
 
-    /// Takes up to `budget` entries, and not more than there is room for, and completes what they say.
-    /// Returns how many it took: 0 when there was none, or the queue is over.
+    /// Takes up to `budget` entries, at least 1, and not more than there is room for, and completes what they
+    /// say. Returns how many it took: 0 when there was none, or the queue is over.
+    ///
+    /// What is taken as expected needs no look at the room: a [`Run`] ends with the table of cookies, of which
+    /// there are the next power of two of the queue's depth, and the completion queue has twice the next power
+    /// of two of all that is in flight, which leaves room for no less.
     ///
     /// Softirqs must be off: consumers are called. But for queues that call in process context.
     #[inline(always)]
@@ -516,7 +520,7 @@ impl SendQueue {
         }
     }
 
-    /// Takes up to `budget` entries for a consumer who looks by himself. Any context but hard interrupts.
+    /// Takes up to `budget` entries, at least 1, for a consumer who looks by himself. Interrupts are on.
     #[inline(always)]
     pub(crate) fn poll_now(&self, budget: u32) -> u32 {
         if !softirqs_are_off() {
