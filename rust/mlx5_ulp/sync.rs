@@ -2,6 +2,7 @@
 
 //! A spin lock for data shared with interrupt handlers, cheap enough to post under.
 
+use core::ptr::NonNull;
 use kernel::{
     bindings,
     error::to_result,
@@ -74,6 +75,19 @@ pub(crate) fn opaque<T>(of: &T) -> &T {
     }
     // SAFETY: It is what it was.
     unsafe { &*place }
+}
+
+/// As [`opaque`], of a place that is not only read. No instruction.
+#[inline(always)]
+pub(crate) fn opaque_place<T>(place: NonNull<T>) -> NonNull<T> {
+    let mut place = place.as_ptr();
+    // SAFETY: An empty instruction sequence.
+    unsafe {
+        core::arch::asm!("/* {} */", inout(reg) place,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    // SAFETY: It is what it was: not null.
+    unsafe { NonNull::new_unchecked(place) }
 }
 
 /// `spinlock_t` taken with interrupts saved and disabled; the guard keeps the old state.

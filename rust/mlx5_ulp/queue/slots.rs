@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     hw::barrier,
-    sync::opaque,
+    sync::opaque_place,
     wqe::{
         BB,
         DS,
@@ -120,7 +120,7 @@ impl Slots {
             self.marks.add(slot).as_ref().put(mark);
             Block {
                 // In one register: as base and index it takes two all the way.
-                base: NonNull::from(opaque(self.base.add(slot * BB).as_ref())),
+                base: opaque_place(self.base.add(slot * BB)),
                 slots: PhantomData,
             }
         }
