@@ -120,7 +120,20 @@ void mlx5_ulp_shim_spin_wait(spinlock_t *lock)
 void mlx5_ulp_shim_spin_release(spinlock_t *lock, unsigned long flags)
 {
 	arch_spin_unlock(&lock->rlock.raw_lock);
-	raw_local_irq_restore(flags);
+	local_irq_restore(flags);
+}
+
+unsigned long mlx5_ulp_shim_irq_save(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	return flags;
+}
+
+void mlx5_ulp_shim_irq_restore(unsigned long flags)
+{
+	local_irq_restore(flags);
 }
 
 struct mlx5_ulp_static_key mlx5_ulp_paravirtual_key = { STATIC_KEY_FALSE_INIT };

@@ -88,6 +88,10 @@ void mlx5_ulp_shim_lock_init(spinlock_t *lock);
 void mlx5_ulp_shim_spin_wait(spinlock_t *lock);
 void mlx5_ulp_shim_spin_release(spinlock_t *lock, unsigned long flags);
 
+/* local_irq_save() and local_irq_restore(), which say so to who checks or traces. */
+unsigned long mlx5_ulp_shim_irq_save(void);
+void mlx5_ulp_shim_irq_restore(unsigned long flags);
+
 /*
  * What sync.rs writes out inline depends on where the kernel runs: called before
  * the first lock is taken. -EOPNOTSUPP where a CPU's interrupts are not turned off

@@ -364,7 +364,7 @@ unsafe impl Backend for IrqSaveBackend {
 }
 
 /// `local_irq_save()` and `local_irq_restore()`, inline.
-#[cfg(CONFIG_X86_64)]
+#[cfg(all(CONFIG_X86_64, not(CONFIG_TRACE_IRQFLAGS)))]
 mod interrupts {
     use kernel::ffi::c_ulong;
 
@@ -388,6 +388,26 @@ mod interrupts {
             // SAFETY: They were on when `save` turned them off on this CPU.
             unsafe { core::arch::asm!("sti") };
         }
+    }
+}
+
+/// `local_irq_save()` and `local_irq_restore()`, where lockdep or a tracer has to hear of them.
+#[cfg(all(CONFIG_X86_64, CONFIG_TRACE_IRQFLAGS))]
+mod interrupts {
+    use kernel::ffi::c_ulong;
+
+    /// Turns them off on this CPU; returns the flags as they were.
+    #[inline(always)]
+    pub(super) fn save() -> c_ulong {
+        // SAFETY: Any context.
+        unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_irq_save() }
+    }
+
+    /// Turns them on again if they were on in `flags`, which [`save`] returned on this CPU.
+    #[inline(always)]
+    pub(super) fn restore(flags: c_ulong) {
+        // SAFETY: Undoes `save`.
+        unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_irq_restore(flags) };
     }
 }
 
