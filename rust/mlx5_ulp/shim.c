@@ -143,11 +143,11 @@ int mlx5_ulp_shim_prepare_locks(void)
 #ifdef CONFIG_X86
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
-#endif
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
 	/* On hardware both are paravirt_nop(). Where waiters sleep, unlocking wakes them. */
 	if ((void *)pv_ops_lock.wait != (void *)pv_ops_lock.kick)
 		static_branch_enable(&mlx5_ulp_paravirtual_key.key);
+#endif
 #endif
 	return 0;
 }

@@ -160,7 +160,12 @@ impl SendQueue {
         place.store::<0>(Ctrl::with_head(head, SIGNALED));
         // As `RemoteAddr::encode` and `plain_data`, word by word.
         place.word::<2>(write.remote_addr.to_be());
-        place.word::<3>(write.rkey.to_be().into());
+        let rkey = u64::from(write.rkey.to_be());
+        place.word::<3>(if cfg!(target_endian = "little") {
+            rkey
+        } else {
+            rkey << 32
+        });
         // Read again, in place of a register for it.
         // SAFETY: The caller has found one range.
         let range = unsafe { &*core::ptr::from_ref(&write.sge).read_volatile() };
