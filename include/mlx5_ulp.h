@@ -1082,7 +1082,8 @@ void mlx5_ulp_flush(struct mlx5_ulp_queue *queue);
  * to sleep). The only way to hear of completions of a queue with
  * %MLX5_ULP_QUEUE_POLLED; with others a way to hear of them sooner.
  *
- * Context: Task or softirq (see above); not from a completion callback.
+ * Context: Task or softirq (see above), interrupts on; not from a completion
+ * callback.
  * Return: completion entries taken; 0 when there is none, or when somebody else
  * is at it.
  */
