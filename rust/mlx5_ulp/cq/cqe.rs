@@ -64,10 +64,11 @@ pub const fn ready(op_own: u8, ci: u32, log_size: u8) -> bool {
     (op_own as u32 ^ (ci >> (log_size & 31))) & 1 == 0 && op_own >> 4 != Opcode::INVALID.0
 }
 
-/// Whether an entry with this `op_own` says that a send WQE was carried out, and nothing else.
+/// Whether an entry with this `op_own` says that a send WQE was carried out, and nothing else but perhaps that
+/// it is a solicited one, which no driver in the kernel looks at.
 #[inline(always)]
 pub const fn is_plain(op_own: u8) -> bool {
-    op_own & !1 == Opcode::REQ.0 << 4
+    op_own & !3 == Opcode::REQ.0 << 4
 }
 
 /// The owner bit of an entry that the HCA writes at producer counter `pi`.
