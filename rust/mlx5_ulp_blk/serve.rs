@@ -3,8 +3,8 @@
 //! An export that waits for disks at a port.
 //!
 //! One queue serves each queue of a disk. It goes when its connection has ended, or when the same queue of the same
-//! disk comes again, which has lost its connection then: the newcomer is refused until the old queue pair is
-//! destroyed, and tries again.
+//! disk comes again, which has lost its connections then, all of them: the newcomer is refused until the old queue
+//! pairs are destroyed, and tries again.
 
 use crate::{
     connector::Conn,
@@ -146,8 +146,12 @@ impl Service {
     ) -> Result<(*mut bindings::mlx5_ulp_queue, *mut c_void)> {
         let guest = Guest::decode(data).ok_or(EINVAL)?;
         let mut served = self.served.lock();
-        if let Some(old) = served.iter().find(|s| s.guest == guest) {
-            old.parting.gone.store(true, Release);
+        if served.iter().any(|s| s.guest == guest) {
+            // A disk connects all of its queues or none. One by one they would cost it as many attempts as
+            // there are: each would find the next.
+            for old in served.iter().filter(|s| s.guest.disk == guest.disk) {
+                old.parting.gone.store(true, Release);
+            }
             self.reap.queue();
             return Err(EBUSY);
         }
