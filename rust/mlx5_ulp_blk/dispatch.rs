@@ -231,9 +231,13 @@ impl Core {
 
     /// A request has ended at the device: ends it, or has it sent again.
     pub(crate) fn complete(&self, mut io: Io) {
-        if io.result().is_ok() {
+        let result = io.result();
+        if result.is_ok() {
             io.retries = 0;
             mq::end(io, Ok(()));
+        } else if result == Err(EAGAIN) && self.state() != State::Dead {
+            // A queue was full, of which a flush hears as late as this: nothing is wrong with the connection.
+            mq::requeue_later(io);
         } else if io.retries < RETRIES && self.state() != State::Dead {
             io.retries += 1;
             self.count_retry();

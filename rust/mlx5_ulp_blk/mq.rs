@@ -21,11 +21,15 @@ use kernel::{
     },
     ffi::{
         c_int,
-        c_uint, //
+        c_uint,
+        c_ulong, //
     },
     prelude::*,
     types::Opaque, //
 };
+
+/// Until a flush that has found a queue full is tried again.
+const FULL_PAUSE_MS: c_ulong = 1;
 
 static OPS: bindings::blk_mq_ops = bindings::blk_mq_ops {
     queue_rq: Some(queue_rq),
@@ -165,6 +169,18 @@ pub(crate) fn end(io: Io, result: Result) {
 pub(crate) fn requeue(io: Io) {
     // SAFETY: By the type invariant it is started, and `io` is given up.
     unsafe { bindings::blk_mq_requeue_request(io.rq().as_ptr(), true) };
+}
+
+/// As [`requeue`], but queued after [`FULL_PAUSE_MS`].
+pub(crate) fn requeue_later(io: Io) {
+    let rq = io.rq().as_ptr();
+    // SAFETY: By the type invariant the request is started, and `io` is given up. The work that queues it
+    // again is that of its queue, which waits for the request before it goes.
+    unsafe {
+        let queue = (*rq).q;
+        bindings::blk_mq_requeue_request(rq, false);
+        bindings::blk_mq_delay_kick_requeue_list(queue, FULL_PAUSE_MS);
+    }
 }
 
 /// Requests and their tags.
