@@ -117,6 +117,10 @@ impl Core {
         }
         let (op, offset, length) = io.what().ok_or_else(eopnotsupp)?;
         if op == Op::Flush {
+            if last {
+                // The writes before it wait for the doorbell, of a queue that the flush may have nothing for.
+                self.commit(steady, index);
+            }
             self.flush(steady, io);
             return Ok(());
         }
