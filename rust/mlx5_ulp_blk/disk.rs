@@ -421,6 +421,10 @@ impl Disk {
         let added = disk.add(name, peer.bytes);
         core.control.lock().disk = Some(disk);
         added?;
+        if core.state() == State::Dead {
+            // Since before it was added; now whoever uses it can be told.
+            core.work.after(0);
+        }
         Ok(this)
     }
 
