@@ -102,6 +102,11 @@ impl Work {
 unsafe extern "C" fn run(raw: *mut work_struct) {
     const OFFSET: usize =
         Core::WORK + core::mem::offset_of!(Work, raw) + core::mem::offset_of!(delayed_work, work);
+    // Memory for a new connection must not wait for pages to be written to the disk that waits for it.
+    // SAFETY: May be called in any task.
+    let flags = unsafe { bindings::mlx5_ulp_blk_noio_save() };
     // SAFETY: By the contract of `Work::new` the disk is so many bytes before, and alive.
     unsafe { &*raw.cast::<u8>().sub(OFFSET).cast::<Core>() }.recover();
+    // SAFETY: The flags are those that this task had.
+    unsafe { bindings::mlx5_ulp_blk_noio_restore(flags) };
 }
