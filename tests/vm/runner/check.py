@@ -34,7 +34,7 @@ def _selected(kernel: Kernel, glob: str, long: bool) -> list[GuestTest]:
         test
         for test in guest_test.find()
         if test.runs_on(kernel.series)
-        and (long or not test.long)
+        and (long or not test.is_long(kernel.series))
         and (_matches(test.name, glob) or _matches(f"{kernel.series}/{test.name}", glob))
     ]
 

@@ -14,7 +14,8 @@ The header is the run of comment lines at the top of the script. Lines of the fo
                   /results/NAME
     clock         ``instructions`` for a guest whose clock counts instructions, not time
     boot          ``own`` for a test that wants a VM for itself
-    when          ``long`` for a test that only `make check-all` runs
+    when          ``long`` for a test that only `make check-all` runs, ``long on 7.2`` for one that it alone
+                  runs on these kernels
     kernels       the kernel series that it runs on; all of them by default
     dmesg-allow   regular expression of a kernel log line that is expected; may be repeated
 """
@@ -58,8 +59,13 @@ class GuestTest:
     timeout: int = 60
     own_boot: bool = False
     long: bool = False
+    long_on: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     dmesg_allow: tuple[re.Pattern[str], ...] = ()
+
+    def is_long(self, kernel: str) -> bool:
+        """Whether only `make check-all` runs the test on this kernel series."""
+        return self.long or kernel in self.long_on
 
     def runs_on(self, kernel: str) -> bool:
         """Whether the test wants to run on this kernel series."""
@@ -105,7 +111,10 @@ def parse(name: str, script: Path) -> GuestTest:
     functions = split_list(declared.get("functions", ""))
     if guests > 2 or (guests == 2 and len(functions) < 2):
         raise HeaderError(f"{script}: guests: at most two, and with a function each")
-    for key, only in (("clock", "instructions"), ("boot", "own"), ("when", "long")):
+    when, *long_on = split_list(declared.get("when", "long"))
+    if when != "long" or long_on[:1] not in ([], ["on"]) or len(long_on) == 1:
+        raise HeaderError(f"{script}: when: only `long` or `long on KERNEL...` can be declared")
+    for key, only in (("clock", "instructions"), ("boot", "own")):
         if declared.get(key, only) != only:
             raise HeaderError(f"{script}: {key}: only `{only}` can be declared")
     return GuestTest(
@@ -121,7 +130,8 @@ def parse(name: str, script: Path) -> GuestTest:
         ),
         timeout=number("timeout", GuestTest.timeout),
         own_boot="boot" in declared,
-        long="when" in declared,
+        long="when" in declared and not long_on,
+        long_on=tuple(long_on[1:]),
         kernels=split_list(declared.get("kernels", "")),
         dmesg_allow=tuple(allow),
     )

@@ -37,12 +37,20 @@ class Header(unittest.TestCase):
         self.assertTrue(test.runs_on("debug"))
         self.assertFalse(test.runs_on("7.2"))
 
+    def test_long_on_some_kernels(self) -> None:
+        test = self.parse("# when: long on 7.2 debug\n")
+        self.assertEqual([test.is_long(k) for k in ("7.3", "7.2", "debug")], [False, True, True])
+        self.assertTrue(self.parse("# when: long\n").is_long("7.3"))
+        self.assertFalse(self.parse("").is_long("7.3"))
+
     def test_errors(self) -> None:
         for header in (
             "cpus: two",
             "cpus: 0",
             "boot: shared",
             "when: never",
+            "when: long on",
+            "when: long 7.2",
             "dmesg-allow: (",
             "cpus: 1\n# cpus: 2",
             "functions: pf,vf\n# guests: 3",

@@ -5,6 +5,7 @@
 # target's end is noticed without I/O; a target that comes back with other memory is not taken for the old one.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 120
 # dmesg-allow: .*ulpblk_d.*
 

@@ -5,6 +5,7 @@
 # is what it was, and the file system is clean.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 240
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded .*
 

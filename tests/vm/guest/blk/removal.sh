@@ -4,6 +4,7 @@
 # The card is pulled out under I/O: all of it ends, the disk fails what comes later, and all can be unloaded.
 #
 # functions: pf,vf
+# when: long on 7.2
 # boot: own
 # timeout: 180
 # dmesg-allow: mlx5_(core|ib|ulp).*

@@ -5,6 +5,7 @@
 # target that ends its export.
 #
 # functions: pf,vf
+# when: long on 7.2
 # guests: 2
 # boot: own
 # timeout: 400

@@ -4,6 +4,7 @@
 # The stock netdev asks for compressed receive completions and takes them apart: no frame is lost or changed.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 120
 # dmesg-allow: mlx5_core .*: Disabling rxhash, not supported when CQE compress is active

@@ -4,6 +4,7 @@
 # A function-level reset, which the kernel chooses by itself, brings a function with dead firmware back.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 120
 
 set -eu

@@ -4,6 +4,7 @@
 # The stock drivers load, bring the port up and unload again and again, and leave nothing.
 #
 # functions: pf
+# when: long on 7.2
 # cpus: 2
 # connectx: --canary-pages
 # timeout: 120

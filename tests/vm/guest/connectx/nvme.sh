@@ -6,6 +6,7 @@
 # reset under load.
 #
 # functions: pf
+# when: long on 7.2
 # timeout: 400
 
 set -eu

@@ -4,6 +4,7 @@
 # The record of the wire is one that tshark reads: RDMA of all services and the netdevs' own frames, nothing malformed.
 #
 # functions: pf,vf
+# when: long on 7.2
 # connectx: --pcap results/wire.pcap
 # timeout: 180
 

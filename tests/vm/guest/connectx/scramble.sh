@@ -4,6 +4,7 @@
 # The stock drivers do not care what stands in reserved fields of what the device writes.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # connectx: --scramble-reserved --canary-pages
 # timeout: 120

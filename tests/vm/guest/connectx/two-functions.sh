@@ -5,6 +5,7 @@
 # both idle and gone in the end. One of them leaves and comes back while the other stays.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 120
 

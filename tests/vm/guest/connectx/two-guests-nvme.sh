@@ -5,6 +5,7 @@
 # stock network stack, data verified by fio; the port goes down under load and comes back.
 #
 # functions: pf,vf
+# when: long on 7.2
 # guests: 2
 # boot: own
 # timeout: 500

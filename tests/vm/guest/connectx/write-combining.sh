@@ -5,6 +5,7 @@
 # BlueFlame register instead of those in memory.
 #
 # functions: pf
+# when: long on 7.2
 # timeout: 120
 
 set -eu

@@ -47,3 +47,10 @@ between() {
 	$3 > "$RESULTS/client.txt" 2>&1 || fail "$3: $(tail -1 "$RESULTS/client.txt")"
 	wait $server || fail "$2: $(tail -1 "$RESULTS/server.txt")"
 }
+
+# perftest PROGRAM OPTION...
+perftest() {
+	between 18515 "$1 -F -d mlx5_0 -x $(gid_index 0) ${*:2}" "$1 -F -d mlx5_1 -x $(gid_index 1) ${*:2} 127.0.0.1"
+	grep -qE '^ *[0-9]+ +[0-9]+ ' "$RESULTS/client.txt" || fail "$1: no result: $(tail -1 "$RESULTS/client.txt")"
+	echo "$*: ok"
+}

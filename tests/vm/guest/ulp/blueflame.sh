@@ -5,6 +5,7 @@
 # payload. Prefetching changes nothing that a device or a consumer could see.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 300
 
 set -eu

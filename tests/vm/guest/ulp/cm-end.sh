@@ -5,6 +5,7 @@
 # either order of the clients: every request ends once, nothing is left behind.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 180
 

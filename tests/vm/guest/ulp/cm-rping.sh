@@ -6,6 +6,7 @@
 # refused; one that is killed leaves nothing behind.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 180
 

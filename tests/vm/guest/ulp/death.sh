@@ -5,6 +5,7 @@
 # driver above, the firmware, the card.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 4
 # boot: own
 # timeout: 400

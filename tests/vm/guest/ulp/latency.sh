@@ -5,6 +5,7 @@
 # ours agree; what the device delays shows in the stage where it was delayed.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 240
 

@@ -5,6 +5,7 @@
 # holds completions back and writes them in bunches; the device's own moderation follows the mode.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 300
 

@@ -4,6 +4,7 @@
 # Parameters show what holds, take what works, and refuse the rest with the reason.
 #
 # functions: pf,vf
+# when: long on 7.2
 # dmesg-allow: mlx5_ulp: module parameter [a-z_]+=[a-z0-9]+: use
 # dmesg-allow: mlx5_ulp_shim_refused: [0-9]+ callbacks suppressed
 # timeout: 180

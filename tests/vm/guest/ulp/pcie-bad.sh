@@ -4,6 +4,7 @@
 # Each setting that costs throughput or latency has its warning in `pcie`, and only that.
 #
 # functions: pf:aspm=l1:rcb=128:width=4:msix-table=0x8800,vf:mrrs=128:speed=8:msix=2:mps=128
+# when: long on 7.2
 # timeout: 120
 
 set -eu

@@ -4,6 +4,7 @@
 # Functions that are set up well on their bus have no warning in `pcie`.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 120
 
 set -eu

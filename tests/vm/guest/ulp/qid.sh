@@ -5,6 +5,7 @@
 # others come and go; the cache counts what it does, and can be turned off.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 180
 

@@ -4,6 +4,7 @@
 # 1,024 queues on one device; what the memory of one comes to.
 #
 # functions: pf,vf
+# when: long on 7.2
 # memory: 2048
 # timeout: 400
 

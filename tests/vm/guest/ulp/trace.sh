@@ -5,6 +5,7 @@
 # lines of the published form, and survives the device.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 120
 
 set -eu

@@ -5,6 +5,7 @@
 # go, while the device is removed, and after.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 4
 # timeout: 300
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (transport retry counter exceeded|remote access error)

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# What perftest has beyond connectx/perftest: more services, several queue pairs, latencies.
+#
+# functions: pf,vf
+# when: long
+# timeout: 600
+
+set -eu
+. /src/tests/vm/guest/lib/connectx.sh
+. /src/tests/vm/guest/lib/rdma.sh
+
+up_between
+perftest ib_read_bw -a -n 10
+perftest ib_write_bw -s 4096 -n 100 -q 4
+perftest ib_write_bw -s 4096 -n 100 -c UC
+perftest ib_write_lat -s 64 -n 100
+perftest ib_send_lat -s 64 -n 100
+perftest ib_read_lat -s 64 -n 100
+perftest ib_atomic_lat -n 100
+down
+nothing_left
