@@ -78,6 +78,8 @@ pub(crate) fn opaque<T>(of: &T) -> &T {
 }
 
 /// As [`opaque`], of a place that is not only read. No instruction.
+// As there.
+#[expect(clippy::pointers_in_nomem_asm_block)]
 #[inline(always)]
 pub(crate) fn opaque_place<T>(place: NonNull<T>) -> NonNull<T> {
     let mut place = place.as_ptr();
