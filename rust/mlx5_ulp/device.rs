@@ -208,16 +208,24 @@ impl Device {
         Ok(Hold(self.clone()))
     }
 
-    /// Registers `member` to be told and shut down before the device goes.
+    /// Registers `member` to be told and shut down before the device goes. If that cannot be, it is shut down
+    /// at once. Sleeps.
     ///
     /// # Errors
     ///
-    /// `ENODEV` once removal has begun: `member` has then to unwind by itself. `ENOMEM`.
+    /// `ENODEV` once removal has begun, `ENOMEM`.
     pub(crate) fn enroll(&self, member: Arc<dyn Member>) -> Result {
-        match &mut *self.members.lock() {
-            Some(members) => Ok(members.push(member, GFP_KERNEL)?),
+        let enrolled = match &mut *self.members.lock() {
+            Some(members) => members
+                .push(member.clone(), GFP_KERNEL)
+                .map_err(Error::from),
             None => Err(ENODEV),
+        };
+        // It may sleep and lock, so not above.
+        if enrolled.is_err() {
+            member.shutdown();
         }
+        enrolled
     }
 
     /// Forgets `member`. Without effect if removal has it already.
@@ -231,6 +239,12 @@ impl Device {
         };
         // Its destructor may sleep and lock, so not above.
         drop(found);
+    }
+
+    /// Forgets `member` and shuts it down, if removal has not. Sleeps.
+    pub(crate) fn dismiss(&self, member: Arc<dyn Member>) {
+        self.leave(&member);
+        member.shutdown();
     }
 
     /// What the device can do.

@@ -184,18 +184,13 @@ impl FastRegion {
             }),
             GFP_KERNEL,
         )?;
-        if let Err(e) = region.device.enroll(region.clone()) {
-            region.shutdown();
-            return Err(e);
-        }
+        region.device.enroll(region.clone())?;
         Ok(region)
     }
 
     /// Makes the key useless. Sleeps.
     pub(crate) fn give_back(self: Arc<Self>) {
-        let member: Arc<dyn Member> = self.clone();
-        self.device.leave(&member);
-        self.shutdown();
+        self.device.dismiss(self.clone());
     }
 
     /// Has `fill` write the DMA addresses of pages, as many as there is room for, and say how many there are, where

@@ -146,10 +146,7 @@ impl Handle {
             }),
             GFP_KERNEL,
         )?;
-        if let Err(e) = handle.device.enroll(handle.clone()) {
-            handle.shutdown();
-            return Err(e);
-        }
+        handle.device.enroll(handle.clone())?;
         Ok(handle)
     }
 

@@ -126,10 +126,7 @@ impl Region {
             }),
             GFP_KERNEL,
         )?;
-        if let Err(e) = region.device.enroll(region.clone()) {
-            region.shutdown();
-            return Err(e);
-        }
+        region.device.enroll(region.clone())?;
         Ok(region)
     }
 }
@@ -208,9 +205,7 @@ unsafe extern "C" fn mlx5_ulp_region_address(region: *const bindings::mlx5_ulp_r
 unsafe extern "C" fn mlx5_ulp_region_destroy(region: *mut bindings::mlx5_ulp_region) {
     // SAFETY: The pointer came from `Arc::into_raw` above, and the caller gives it back.
     let region = unsafe { Arc::from_raw(region.cast::<Region>().cast_const()) };
-    let member: Arc<dyn Member> = region.clone();
-    region.device.leave(&member);
-    region.shutdown();
+    region.device.dismiss(region.clone());
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -349,9 +349,7 @@ impl Queue {
     /// Gives everything of it back to the device. Requests in flight have completed when this returns,
     /// and no callback runs any more. Sleeps.
     pub(crate) fn give_back(self: &Arc<Self>) {
-        let member: Arc<dyn Member> = self.clone();
-        self.device.leave(&member);
-        self.shutdown();
+        self.device.dismiss(self.clone());
         let source: Arc<dyn Source> = self.clone();
         self.device.counters().retire(&source);
     }
