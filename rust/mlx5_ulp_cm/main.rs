@@ -23,6 +23,8 @@ use kernel::prelude::*;
 
 mod conn;
 mod event;
+#[path = "../mlx5_ulp/api/exported.rs"]
+mod exported;
 mod id;
 mod listen;
 mod phase;
@@ -31,6 +33,11 @@ mod ulp_bindings;
 #[path = "../mlx5_ulp/work.rs"]
 mod work;
 
+use exported::{
+    declared,
+    int_result,
+    pointer_result, //
+};
 use ulp_bindings as bindings;
 
 module! {
@@ -47,34 +54,5 @@ struct Cm;
 impl kernel::Module for Cm {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         Ok(Self)
-    }
-}
-
-/// Checks that a function is what `<mlx5_ulp_cm.h>` declares under its name.
-macro_rules! declared {
-    ($($name:ident),* $(,)?) => {
-        const _: () = {
-            $(
-                #[allow(clippy::overly_complex_bool_expr, clippy::nonminimal_bool)]
-                let _ = if true { crate::bindings::$name } else { $name };
-            )*
-        };
-    };
-}
-use declared;
-
-/// What a function that returns an error number returns.
-fn int_result(result: Result) -> kernel::ffi::c_int {
-    match result {
-        Ok(()) => 0,
-        Err(e) => e.to_errno(),
-    }
-}
-
-/// What a function that returns a handle returns: the pointer, or an `ERR_PTR()`.
-fn pointer_result<T>(result: Result<*mut T>) -> *mut T {
-    match result {
-        Ok(handle) => handle,
-        Err(e) => e.to_ptr(),
     }
 }

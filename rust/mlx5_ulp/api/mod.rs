@@ -15,6 +15,7 @@
 //! removal of a device leaves handles alive: their calls answer `ENODEV` until they are destroyed.
 
 mod device;
+mod exported;
 mod fast_region;
 mod find;
 mod post;
@@ -31,19 +32,11 @@ use kernel::{
 };
 use mlx5_ulp_bindings as bindings;
 
-/// Checks that a function is what `<mlx5_ulp.h>` declares under its name, so that no C caller and the
-/// function disagree about arguments.
-macro_rules! declared {
-    ($($name:ident),* $(,)?) => {
-        const _: () = {
-            $(
-                #[allow(clippy::overly_complex_bool_expr, clippy::nonminimal_bool)]
-                let _ = if true { mlx5_ulp_bindings::$name } else { $name };
-            )*
-        };
-    };
-}
-use declared;
+use exported::{
+    declared,
+    int_result,
+    pointer_result, //
+};
 
 /// The rights of `enum mlx5_ulp_access`.
 ///
@@ -67,21 +60,4 @@ pub(crate) fn access(bits: u32) -> Result<Access> {
         },
     };
     Ok(access.complete())
-}
-
-/// What a function that returns a handle returns: the pointer, or an `ERR_PTR()`.
-fn pointer_result<T>(result: Result<*mut T>) -> *mut T {
-    match result {
-        Ok(handle) => handle,
-        Err(e) => e.to_ptr(),
-    }
-}
-
-/// What a function that returns an error number returns.
-#[inline(always)]
-fn int_result(result: Result) -> kernel::ffi::c_int {
-    match result {
-        Ok(()) => 0,
-        Err(e) => e.to_errno(),
-    }
 }
