@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Error codes that the kernel crate has no name for, in all or in some of the kernel series that
-//! this module builds for.
+//! these modules build for. Each module uses some of them.
+#![allow(dead_code)]
 
-use kernel::prelude::*;
-use mlx5_ulp_bindings as bindings;
+use kernel::{
+    bindings,
+    prelude::*, //
+};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:ident;)*) => { $(
@@ -27,4 +30,6 @@ codes! {
     ecanceled = ECANCELED;
     /// The peer failed.
     eremoteio = EREMOTEIO;
+    /// What is there is not what was there.
+    estale = ESTALE;
 }

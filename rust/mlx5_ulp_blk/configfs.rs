@@ -200,6 +200,21 @@ fn show(page: &mut [u8; PAGE_SIZE], value: fmt::Arguments<'_>) -> Result<usize> 
     Ok(writer.bytes_written())
 }
 
+/// Shows `power`: whether there is something.
+fn show_power<T>(on: &Option<T>, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+    show(page, fmt!("{}", u8::from(on.is_some())))
+}
+
+/// What was written to `power`: has it made, if it is not there yet, or takes it away.
+fn switch<T>(on: &mut Option<T>, page: &[u8], make: impl FnOnce() -> Result<T>) -> Result {
+    if !kstrtobool_bytes(page)? {
+        *on = None;
+    } else if on.is_none() {
+        *on = Some(make()?);
+    }
+    Ok(())
+}
+
 /// What was written, without white space around it.
 fn text(page: &[u8]) -> Result<&str> {
     Ok(core::str::from_utf8(page).map_err(|_| EINVAL)?.trim())
@@ -327,23 +342,17 @@ impl AttributeOperations<5> for DiskFolder {
     type Data = DiskFolder;
 
     fn show(this: &DiskFolder, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
-        let on = this.inner.lock().on.is_some();
-        show(page, fmt!("{}", u8::from(on)))
+        show_power(&this.inner.lock().on, page)
     }
 
     fn store(this: &DiskFolder, page: &[u8]) -> Result {
-        let on = kstrtobool_bytes(page)?;
-        let mut inner = this.inner.lock();
-        if !on {
-            inner.on = None;
-        } else if inner.on.is_none() {
+        let inner = &mut *this.inner.lock();
+        switch(&mut inner.on, page, || {
             let device = inner.device.as_ref().ok_or(EINVAL)?;
             let target = inner.target.as_ref().ok_or(EINVAL)?;
             let target = CString::try_from(&**target)?;
-            let disk = Disk::new(&inner.name, device, target, inner.settings)?;
-            inner.on = Some(disk);
-        }
-        Ok(())
+            Disk::new(&inner.name, device, target, inner.settings)
+        })
     }
 }
 
@@ -380,21 +389,15 @@ impl AttributeOperations<2> for ExportFolder {
     type Data = ExportFolder;
 
     fn show(this: &ExportFolder, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
-        let on = this.inner.lock().on.is_some();
-        show(page, fmt!("{}", u8::from(on)))
+        show_power(&this.inner.lock().on, page)
     }
 
     fn store(this: &ExportFolder, page: &[u8]) -> Result {
-        let on = kstrtobool_bytes(page)?;
-        let mut inner = this.inner.lock();
-        if !on {
-            inner.on = None;
-        } else if inner.on.is_none() {
+        let inner = &mut *this.inner.lock();
+        switch(&mut inner.on, page, || {
             let device = inner.device.as_ref().ok_or(EINVAL)?;
             let name = CString::try_from(&*inner.name)?;
-            let export = Published::new(name, device, inner.size_mib, inner.port as u16)?;
-            inner.on = Some(export);
-        }
-        Ok(())
+            Published::new(name, device, inner.size_mib, inner.port as u16)
+        })
     }
 }

@@ -38,6 +38,7 @@ mod configfs;
 mod connector;
 mod disk;
 mod dispatch;
+#[path = "../mlx5_ulp/errno.rs"]
 mod errno;
 mod export;
 mod greeting;
