@@ -23,10 +23,7 @@ MODULE_PARM_DESC(test, "name of the test");
 
 struct sockaddr_storage test_address;
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} tests[] = {
+static const struct named_test tests[] = {
 	{ "connect", test_connect },
 	{ "again", test_again },
 	{ "to_verbs", test_to_verbs },
@@ -42,20 +39,12 @@ static const struct {
 
 static int __init mlx5_ulp_cm_test_init(void)
 {
-	int i, err;
+	int err;
 
 	err = inet_pton_with_scope(&init_net, AF_UNSPEC, address, "7471", &test_address);
 	if (err)
 		return err;
-	for (i = 0; i < ARRAY_SIZE(tests); i++) {
-		if (strcmp(test, tests[i].name))
-			continue;
-		err = tests[i].run();
-		pr_info("%s: %s (%d)\n", test, err ? "not ok" : "ok", err);
-		return err;
-	}
-	pr_info("there is no test '%s'\n", test);
-	return -EINVAL;
+	return run_named_test(tests, ARRAY_SIZE(tests), test);
 }
 
 static void __exit mlx5_ulp_cm_test_exit(void)

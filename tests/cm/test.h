@@ -8,19 +8,9 @@
 
 #include <linux/atomic.h>
 #include <linux/inet.h>
-#include <linux/printk.h>
 #include <mlx5_ulp_cm.h>
 
-/* Says why a test failed, and makes it fail. */
-#define FAIL(fmt, ...) ({ pr_info("failed: " fmt "\n", ##__VA_ARGS__); -EPROTO; })
-
-/* Fails unless two numbers are equal. */
-#define EXPECT(is, should) ({						\
-	long long __is = (is), __should = (should);			\
-	__is == __should ? 0 :						\
-		FAIL("%s is %lld, should be %lld (%s:%d)", #is, __is,	\
-		     __should, __func__, __LINE__);			\
-})
+#include "expect.h"
 
 enum {
 	DEPTH = 16,

@@ -24,10 +24,7 @@ static char *test = "";
 module_param(test, charp, 0444);
 MODULE_PARM_DESC(test, "name of the test");
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} tests[] = {
+static const struct named_test tests[] = {
 	{ "full", test_full },
 	{ "wrap", test_wrap },
 	{ "posters", test_posters },
@@ -81,17 +78,7 @@ static const struct {
 
 static int __init mlx5_ulp_test_init(void)
 {
-	int i, err;
-
-	for (i = 0; i < ARRAY_SIZE(tests); i++) {
-		if (strcmp(test, tests[i].name))
-			continue;
-		err = tests[i].run();
-		pr_info("%s: %s (%d)\n", test, err ? "not ok" : "ok", err);
-		return err;
-	}
-	pr_info("there is no test '%s'\n", test);
-	return -EINVAL;
+	return run_named_test(tests, ARRAY_SIZE(tests), test);
 }
 
 static void __exit mlx5_ulp_test_exit(void)

@@ -7,22 +7,12 @@
 #define MLX5_ULP_TEST_H
 
 #include <linux/atomic.h>
-#include <linux/printk.h>
 #include <mlx5_ulp.h>
+
+#include "expect.h"
 
 extern char *test_src;
 extern char *test_dst;
-
-/* Says why a test failed, and makes it fail. */
-#define FAIL(fmt, ...) ({ pr_info("failed: " fmt "\n", ##__VA_ARGS__); -EPROTO; })
-
-/* Fails unless two numbers are equal. */
-#define EXPECT(is, should) ({						\
-	long long __is = (is), __should = (should);			\
-	__is == __should ? 0 :						\
-		FAIL("%s is %lld, should be %lld (%s:%d)", #is, __is,	\
-		     __should, __func__, __LINE__);			\
-})
 
 /* Receives of the second queue of a pair, and ranges of each. */
 enum { PAIR_RECEIVES = 16, PAIR_RECEIVE_RANGES = 3 };
