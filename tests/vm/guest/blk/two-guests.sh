@@ -17,6 +17,7 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/faults.sh
+. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/blk.sh
 . /src/tests/vm/guest/lib/two-guests.sh
 
@@ -52,14 +53,22 @@ disk_on target=10.0.0.2:7471
 verify 4k  randrw    32 512k
 verify 64k randwrite  8 1m
 
-verify 4k randrw 16 512k &
-fio=$!
-sleep 1
+# under_load: load until it is told that it is enough, for only requests show a disk that its peer is away.
+under_load() {
+	until [ -e /tmp/enough ]; do
+		verify 4k randrw 16 512k
+	done
+}
+
+under_load &
+load=$!
 inject pf0 '"kind":"port","up":false'
-until_true 30 disk_state away || fail "the disk is $(cat $disks/d/state)"
+until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
 sleep 2
 inject pf0 '"kind":"port","up":true'
-wait $fio || fail "the load has not survived the loss of the link"
+until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
+touch /tmp/enough
+wait $load || fail "the load has not survived the loss of the link"
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 

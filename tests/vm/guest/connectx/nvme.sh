@@ -11,6 +11,7 @@
 
 set -eu
 . /src/tests/vm/guest/lib/connectx.sh
+. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/nvme.sh
 
 up 0

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # For guest tests of the disk: an export on mlx5_1, and a disk on mlx5_0 that is it, unless said otherwise. Source
-# lib/ulp.sh first.
+# lib/ulp.sh and lib/storage.sh first.
 
 disks=/sys/kernel/config/mlx5_ulp_blk
 exports=/sys/kernel/config/mlx5_ulp_blk_target
@@ -10,8 +10,7 @@ disk=/dev/ulpblk_d
 
 # blk_load: loads all modules.
 blk_load() {
-	modprobe configfs
-	mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+	configfs
 	load mlx5_ulp
 	modprobe rdma_cm
 	load mlx5_ulp_cm
@@ -66,8 +65,5 @@ disk_state() {
 # verify BS RW DEPTH SIZE [OPTION...]: four jobs write, or read and write, SIZE each with checksums in each block, and
 # read all again.
 verify() {
-	fio --name=verify --filename="$disk" --direct=1 --ioengine=libaio --bs="$1" --rw="$2" --iodepth="$3" \
-		--size="$4" --offset_increment="$4" --numjobs=4 --verify=crc32c --verify_fatal=1 --do_verify=1 \
-		--group_reporting --minimal "${@:5}" > "$RESULTS/fio.txt" 2>&1 ||
-		fail "fio $*: $(grep -v '^3;' "$RESULTS/fio.txt" | tail -3 | tr '\n' ';')"
+	verified --bs="$1" --rw="$2" --iodepth="$3" --size="$4" --offset_increment="$4" --numjobs=4 --do_verify=1 "${@:5}"
 }

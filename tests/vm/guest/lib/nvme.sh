@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# For guest tests with the stock NVMe over Fabrics target and host. Source lib/connectx.sh first.
+# For guest tests with the stock NVMe over Fabrics target and host. Source lib/connectx.sh and lib/storage.sh first.
 
 nvmet=/sys/kernel/config/nvmet
 subsystem=nqn.2026-11.test:ram
@@ -9,8 +9,8 @@ subsystem=nqn.2026-11.test:ram
 # export_ram ADDRESS MIB: a subsystem with one namespace of that many MiB in memory, reached by RDMA at ADDRESS.
 export_ram() {
 	modprobe brd rd_nr=1 rd_size=$(($2 * 1024))
+	configfs
 	modprobe -a nvmet nvmet_rdma
-	mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
 	mkdir "$nvmet/subsystems/$subsystem"
 	echo 1 > "$nvmet/subsystems/$subsystem/attr_allow_any_host"
 	mkdir "$nvmet/subsystems/$subsystem/namespaces/1"
@@ -61,12 +61,4 @@ controller() {
 
 live() {
 	[ "$(cat "/sys/class/nvme/$(controller)/state")" = live ]
-}
-
-# verified OPTION...: fio writes all of the disk, or what the options say, and reads it back, by checksum.
-verified() {
-	fio --name=verify --filename="$disk" --direct=1 --ioengine=libaio --verify=crc32c --verify_fatal=1 \
-		--group_reporting --minimal "$@" > "$RESULTS/fio.txt" 2>&1 ||
-		fail "fio $*: $(grep -v '^3;' "$RESULTS/fio.txt" | head -3)"
-	echo "fio $*: ok"
 }
