@@ -21,7 +21,7 @@ grep -q 'vendor_part_id:.*4126' "$RESULTS/devinfo" || fail "no virtual function"
 
 pci=$(basename "$(readlink /sys/class/infiniband/mlx5_1/device)")
 echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
-live=$(ask '{"cmd":"objects"}' 'sum(f["vf1"]["live"].values())')
+live=$(ask '"cmd":"objects"' '.functions.vf1.live | add // 0')
 [ "$live" = 0 ] || fail "$live objects of the unbound function are left"
 grep -q ACTIVE /sys/class/infiniband/mlx5_0/ports/1/state || fail "the other function went down"
 echo "$pci" > /sys/bus/pci/drivers/mlx5_core/bind

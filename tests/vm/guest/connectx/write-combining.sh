@@ -14,9 +14,9 @@ set -eu
 up 0
 # The first user context runs the test.
 ibv_devinfo > /dev/null
-executed=$(ask '{"cmd":"counters"}' 'f["pf0"]["wqes_from_blueflame"]')
+executed=$(ask '"cmd":"counters"' '.functions.pf0.wqes_from_blueflame')
 [ "$executed" -gt 0 ] || fail "no WQE was taken from a BlueFlame register"
-written=$(ask '{"cmd":"counters"}' 'f["pf0"]["mmio"]["blueflame_wqes"]')
+written=$(ask '"cmd":"counters"' '.functions.pf0.mmio.blueflame_wqes')
 [ "$written" -ge "$executed" ] || fail "$executed WQEs taken, but $written written"
 down
 nothing_left

@@ -3,40 +3,15 @@
 #
 # For guest tests of the software ConnectX with the stock drivers alone.
 
-# fail REASON: ends the test.
-fail() {
-	echo "$*" >&2
-	exit 1
-}
-
-# until_true SECONDS COMMAND...: waits for it to succeed.
-until_true() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@" > /dev/null 2>&1; do
-		[ $SECONDS -le $end ] || return 1
-		sleep 0.1
-	done
-}
-
-# ask REQUEST EXPRESSION: what a Python expression makes of the answer of the device, as `f`: the functions.
-ask() {
-	connectx-ctl "$1" | python3 -c '
-import json, sys
-answer = json.load(sys.stdin)
-assert answer["ok"], answer
-f = answer.get("functions")
-print(eval(sys.argv[1]))
-' "$2"
-}
+. /src/tests/vm/guest/lib/ask.sh
 
 # Everything that a driver created is gone, and all pages are given back unharmed.
 nothing_left() {
 	local left
-	left=$(ask '{"cmd":"objects"}' '[(name, kind, count) for name, state in f.items()
-		for kind, count in [*state["live"].items(), *state["leaked"].items(),
-		("pages", state["pages"]), ("damaged pages", state["damaged"])] if count]')
-	[ "$left" = "[]" ] || fail "left on the device: $left"
+	left=$(ask '"cmd":"objects"' '[.functions | to_entries[] | .key as $name | .value |
+		(.live, .leaked, {pages: .pages, damaged_pages: .damaged}) | to_entries[] | select(.value != 0) |
+		"\($name) \(.key) \(.value)"] | join(", ")')
+	[ -z "$left" ] || fail "left on the device: $left"
 }
 
 # netdev N: the netdev of function N, counted from 0.

@@ -34,3 +34,15 @@ consumer_test() {
 		echo "$test: ok"
 	done
 }
+
+# consumer_tests TEST...: all that they need, the tests, and that nothing of them is left.
+consumer_tests() {
+	local before
+	drivers mlx5_0 mlx5_1
+	network
+	load mlx5_ulp
+	before=$(objects)
+	consumer_test "$@"
+	same_objects "$before"
+	rmmod mlx5_ulp
+}

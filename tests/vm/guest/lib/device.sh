@@ -11,13 +11,9 @@ counted() {
 # seen TEXT: how many of these events the device has seen on queue pairs of its first function since
 # `forget`; the network device's queues have numbers from 0x40000 on.
 seen() {
-	connectx-ctl '{"cmd":"events","function":"pf0","limit":1000000}' | python3 -c '
-import json, re, sys
-answer = json.load(sys.stdin)
-assert answer["ok"], answer
-events = [re.search(r"QP(\d+) .*: " + sys.argv[1], e) for e in answer["events"]]
-print(sum(1 for e in events if e and 0x101 <= int(e[1]) < 0x40000))
-' "$1"
+	ask '"cmd":"events","function":"pf0","limit":1000000' \
+		'[.events[] | capture("QP(?<qpn>\\d+) .*: " + $text).qpn | tonumber | select(. > 256 and . < 262144)] |
+		length' --arg text "$1"
 }
 
 forget() {
@@ -26,9 +22,5 @@ forget() {
 
 # device COUNTER: one of the device's counters of its first function, such as mmio.blueflame_wqes.
 device() {
-	connectx-ctl '{"cmd":"counters"}' | python3 -c '
-import functools, json, sys
-counters = json.load(sys.stdin)["functions"]["pf0"]
-print(functools.reduce(lambda value, name: value[name], sys.argv[1].split("."), counters))
-' "$1"
+	ask '"cmd":"counters"' ".functions.pf0.$1"
 }

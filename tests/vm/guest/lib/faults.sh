@@ -26,10 +26,7 @@ no_more_faults() {
 
 # hits: how often the rules of all functions have struck in all.
 hits() {
-	connectx-ctl '{"cmd":"faults"}' | python3 -c '
-import json, sys
-print(sum(rule["hits"] for rules in json.load(sys.stdin)["functions"].values() for rule in rules))
-'
+	ask '"cmd":"faults"' '[.functions[][].hits] | add // 0'
 }
 
 # struck COUNT: whether the rules have struck as often.
@@ -39,12 +36,9 @@ struck() {
 
 # connection FUNCTION MEMBER: what the device says of the one reliable connection of a function; `qpn` for its number.
 connection() {
-	connectx-ctl '{"cmd":"counters"}' | python3 -c '
-import json, sys
-all = json.load(sys.stdin)["functions"][sys.argv[1]]["qps"].items()
-[(number, qp)] = [(number, qp) for number, qp in all if qp["service"] == "Rc"]
-print(number if sys.argv[2] == "qpn" else qp[sys.argv[2]])
-' "$1" "$2"
+	ask '"cmd":"counters"' '[.functions[$function].qps | to_entries[] | select(.value.service == "Rc")] |
+		if length == 1 then .[0] else error("\(length) connections") end |
+		if $member == "qpn" then .key else .value[$member] end' --arg function "$1" --arg member "$2"
 }
 
 # How the load ended: posted, ended, done, failed, flushed, status, syndrome, refused, drained, whole.

@@ -7,11 +7,7 @@ modules=/src/build/modules/$KERNEL_SERIES/rust
 debugfs=/sys/kernel/debug/mlx5_ulp
 params=/sys/class/infiniband/mlx5_0/params
 
-# fail REASON: ends the test.
-fail() {
-	echo "$*" >&2
-	exit 1
-}
+. /src/tests/vm/guest/lib/ask.sh
 
 # expect WHAT IS SHOULD
 expect() {
@@ -21,16 +17,6 @@ expect() {
 # set_param NAME VALUE: of mlx5_0.
 set_param() {
 	echo "$2" > "$params/$1"
-}
-
-# until_true SECONDS COMMAND...: waits for it to succeed.
-until_true() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@" > /dev/null 2>&1; do
-		[ $SECONDS -le $end ] || return 1
-		sleep 0.1
-	done
 }
 
 # Whether the port of an RDMA device is active.
@@ -68,15 +54,8 @@ load() {
 # objects: the live objects of all functions of the software ConnectX, one `function kind count` a line; but not the
 # steering rules, which the netdev changes at any time.
 objects() {
-	connectx-ctl '{"cmd":"objects"}' | python3 -c '
-import json, sys
-answer = json.load(sys.stdin)
-assert answer["ok"], answer
-for function, state in sorted(answer["functions"].items()):
-    for kind, count in sorted(state["live"].items()):
-        if not kind.startswith("flow_"):
-            print(function, kind, count)
-'
+	ask '"cmd":"objects"' '[.functions | to_entries[] | .key as $function | .value.live | to_entries[] |
+		select(.key | startswith("flow_") | not) | "\($function) \(.key) \(.value)"] | sort | join("\n")'
 }
 
 # same_objects BEFORE: nothing was left behind, nothing taken away.

@@ -14,10 +14,4 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
 
-drivers mlx5_0 mlx5_1
-network
-load mlx5_ulp
-before=$(objects)
-consumer_test registration registered_source registration_refusals regions
-same_objects "$before"
-rmmod mlx5_ulp
+consumer_tests registration registered_source registration_refusals regions
