@@ -43,13 +43,17 @@ module! {
 struct Mlx5Ulp {
     /// Detaches from every device when dropped.
     _client: device::client::Registration,
+    // Behind everything that has work for it.
+    _workqueue: work::Workqueue,
 }
 
 impl kernel::Module for Mlx5Ulp {
     fn init(module: &'static ThisModule) -> Result<Self> {
         sync::prepare()?;
+        let workqueue = work::Workqueue::new(c"mlx5_ulp")?;
         Ok(Self {
             _client: device::client::Registration::new(module)?,
+            _workqueue: workqueue,
         })
     }
 }

@@ -69,12 +69,15 @@ struct Blk {
     disks: kernel::configfs::Subsystem<configfs::Disks>,
     #[pin]
     exports: kernel::configfs::Subsystem<configfs::Exports>,
+    // Behind everything that has work for it.
+    workqueue: work_item::Workqueue,
 }
 
 impl kernel::InPlaceModule for Blk {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         export::init();
         try_pin_init!(Self {
+            workqueue: work_item::Workqueue::new(c"mlx5_ulp_blk")?,
             disks <- configfs::disks(),
             exports <- configfs::exports(),
         })

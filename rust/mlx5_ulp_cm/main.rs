@@ -49,10 +49,14 @@ module! {
 }
 
 /// The loaded module: what it has made goes with the consumers that hold it.
-struct Cm;
+struct Cm {
+    _workqueue: work::Workqueue,
+}
 
 impl kernel::Module for Cm {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+        Ok(Self {
+            _workqueue: work::Workqueue::new(c"mlx5_ulp_cm")?,
+        })
     }
 }
