@@ -251,12 +251,17 @@ u64 mlx5_ulp_region_address(const struct mlx5_ulp_region *region);
  * mlx5_ulp_region_destroy() - make the keys of a region useless
  * @region: the region
  *
- * When this returns, no peer reaches the memory any more. Requests that name
- * the region must have completed.
+ * When this returns 0, nobody reaches the memory by its key any more. Requests
+ * that name the region should have completed: those in flight fail, and their
+ * queues with them.
  *
  * Context: May sleep.
+ * Return: 0, or what the firmware answered when it did not destroy the key, which
+ * is in the log, too. The region is given back all the same, but its memory must
+ * not be freed then, nor unmapped: the device may still reach it. (Of a device
+ * that has died, all keys count as destroyed.)
  */
-void mlx5_ulp_region_destroy(struct mlx5_ulp_region *region);
+int mlx5_ulp_region_destroy(struct mlx5_ulp_region *region);
 
 /**
  * mlx5_ulp_region_key() - the key of a region
@@ -301,12 +306,14 @@ struct mlx5_ulp_fast_region *mlx5_ulp_fast_region_create(struct mlx5_ulp_device 
  * mlx5_ulp_fast_region_destroy() - give back a key, valid or not
  * @region: the region
  *
- * When this returns, no peer reaches memory by it. Requests that name the region
+ * When this returns 0, nobody reaches memory by it. Requests that name the region
  * must have completed.
  *
  * Context: May sleep.
+ * Return: 0, or an error when memory for which the key was valid must not be
+ * freed: as mlx5_ulp_region_destroy().
  */
-void mlx5_ulp_fast_region_destroy(struct mlx5_ulp_fast_region *region);
+int mlx5_ulp_fast_region_destroy(struct mlx5_ulp_fast_region *region);
 
 /**
  * mlx5_ulp_fast_region_map() - say what is to be registered

@@ -36,10 +36,17 @@ use crate::{
 };
 use core::{
     ptr::NonNull,
-    slice, //
+    slice,
+    sync::atomic::{
+        AtomicI32,
+        Ordering::Relaxed, //
+    }, //
 };
 use kernel::{
-    error::code::*,
+    error::{
+        code::*,
+        to_result, //
+    },
     new_mutex,
     prelude::*,
     sync::{
@@ -79,7 +86,7 @@ unsafe impl Send for Mapped {}
 
 /// What it has on the device. Dropped in this order.
 struct Hardware {
-    _key: MemoryKey,
+    key: MemoryKey,
     _list: DmaBuffer,
     /// By which the device reads the list: the handle may be closed before.
     _list_key: Arc<MemoryKey>,
@@ -100,6 +107,8 @@ pub(crate) struct FastRegion {
     /// Where the device finds the list, and by which key.
     list_dma: u64,
     list_key: u32,
+    /// Why the device may still reach the memory: an error number, or 0. Changed with the lock of `hardware`.
+    reachable: AtomicI32,
 }
 
 /// The segments of a WQE that registers.
@@ -175,8 +184,9 @@ impl FastRegion {
                 ),
                 index: key.key() & !0xff,
                 list_key: read_by.key(),
+                reachable: AtomicI32::new(0),
                 hardware <- new_mutex!(
-                    Some(Hardware { _key: key, _list: list, _list_key: read_by }),
+                    Some(Hardware { key, _list: list, _list_key: read_by }),
                     "mlx5_ulp_fast_region"
                 ),
                 max_pages,
@@ -189,8 +199,14 @@ impl FastRegion {
     }
 
     /// Makes the key useless. Sleeps.
-    pub(crate) fn give_back(self: Arc<Self>) {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`MemoryKey::destroy`].
+    pub(crate) fn give_back(self: Arc<Self>) -> Result {
         self.device.dismiss(self.clone());
+        // `dismiss` has had the lock, or waited for who had it.
+        to_result(self.reachable.load(Relaxed))
     }
 
     /// Has `fill` write the DMA addresses of pages, as many as there is room for, and say how many there are, where
@@ -316,6 +332,10 @@ impl Member for FastRegion {
         self.mapped.lock().list = None;
         // The lock is held until the key is useless: whoever else shuts down waits for that.
         let mut hardware = self.hardware.lock();
-        *hardware = None;
+        if let Some(Hardware { key, _list, .. }) = hardware.take() {
+            if let Err(e) = key.destroy() {
+                self.reachable.store(e.to_errno(), Relaxed);
+            }
+        }
     }
 }

@@ -331,3 +331,27 @@ close:
 	pair_close(&pair);
 	return err;
 }
+
+/* The device refuses to destroy keys: the caller hears of it, and gives the memory up. */
+int test_kept_region(void)
+{
+	struct mlx5_ulp_fast_region *fast;
+	struct mlx5_ulp_region *region;
+	struct mlx5_ulp_device *dev;
+	void *memory;
+	int err;
+
+	dev = mlx5_ulp_open(test_src, NULL);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	memory = (void *)get_zeroed_page(GFP_KERNEL);
+	region = mlx5_ulp_region_create(dev, memory, PAGE_SIZE, MLX5_ULP_ACCESS_REMOTE_WRITE);
+	fast = mlx5_ulp_fast_region_create(dev, 1);
+	if (IS_ERR(region) || IS_ERR(fast))
+		err = FAIL("no regions: %pe, %pe", region, fast);
+	else
+		err = EXPECT(!mlx5_ulp_region_destroy(region), false) ?:
+		      EXPECT(!mlx5_ulp_fast_region_destroy(fast), false);
+	mlx5_ulp_close(dev);
+	return err;
+}

@@ -51,6 +51,7 @@ static const struct named_test tests[] = {
 	{ "read_refusals", test_read_refusals },
 	{ "read_protected", test_read_protected },
 	{ "atomics", test_atomics },
+	{ "kept_region", test_kept_region },
 	{ "messages", test_messages },
 	{ "many_messages", test_many_messages },
 	{ "polled_messages", test_polled_messages },

@@ -107,6 +107,7 @@ int test_registration(void);
 int test_registered_source(void);
 int test_registration_refusals(void);
 int test_regions(void);
+int test_kept_region(void);
 
 /* room.c */
 int test_reservation(void);

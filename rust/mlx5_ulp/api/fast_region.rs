@@ -64,9 +64,12 @@ unsafe extern "C" fn mlx5_ulp_fast_region_create(
 ///
 /// `region` must be a region that is not destroyed yet; it is not used after.
 #[no_mangle]
-unsafe extern "C" fn mlx5_ulp_fast_region_destroy(region: *mut bindings::mlx5_ulp_fast_region) {
+unsafe extern "C" fn mlx5_ulp_fast_region_destroy(
+    region: *mut bindings::mlx5_ulp_fast_region,
+) -> c_int {
     // SAFETY: The pointer came from `Arc::into_raw` above, and the caller gives it back.
-    unsafe { Arc::from_raw(region.cast::<FastRegion>().cast_const()) }.give_back();
+    let region = unsafe { Arc::from_raw(region.cast::<FastRegion>().cast_const()) };
+    int_result(region.give_back())
 }
 
 /// See `<mlx5_ulp.h>`.

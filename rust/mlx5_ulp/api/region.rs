@@ -26,9 +26,14 @@ use crate::{
     },
     table,
 };
+use core::sync::atomic::{
+    AtomicI32,
+    Ordering::Relaxed, //
+};
 use kernel::{
     error::to_result,
     ffi::{
+        c_int,
         c_uint,
         c_void, //
     },
@@ -50,6 +55,8 @@ struct Region {
     key: Mutex<Option<MemoryKey>>,
     number: u32,
     address: u64,
+    /// Why the device may still reach the memory: an error number, or 0. Changed with the lock.
+    reachable: AtomicI32,
 }
 
 impl Region {
@@ -104,14 +111,14 @@ impl Region {
         let (count, offset, length) = list(core::ptr::null_mut(), 0)?;
         let mut pages = table::of_defaults::<u64>(count as usize)?;
         list(pages.as_mut_ptr(), count)?;
-        let mapping = KernelMapping::of_pages(hold, pages, offset as usize, length as usize)?;
+        let mapping = KernelMapping::of_pages(hold, pages, offset as usize, length as usize);
         Self::of_mapping(handle, mapping, offset, access)
     }
 
     /// Registers what is mapped, with this address as that of its first byte.
     fn of_mapping(
         handle: &Handle,
-        mapping: Arc<KernelMapping>,
+        mapping: KernelMapping,
         address: u64,
         access: Access,
     ) -> Result<Arc<Self>> {
@@ -121,11 +128,13 @@ impl Region {
             pin_init!(Self {
                 number: key.key(),
                 address,
+                reachable: AtomicI32::new(0),
                 key <- new_mutex!(Some(key), "mlx5_ulp_region"),
                 device,
             }),
             GFP_KERNEL,
         )?;
+        // If this fails, nobody knows the region, and dropping it destroys the key.
         region.device.enroll(region.clone())?;
         Ok(region)
     }
@@ -139,7 +148,9 @@ impl Member for Region {
     fn shutdown(&self) {
         // The lock is held until the key is useless: whoever else shuts down waits for that.
         let mut key = self.key.lock();
-        *key = None;
+        if let Some(Err(e)) = key.take().map(MemoryKey::destroy) {
+            self.reachable.store(e.to_errno(), Relaxed);
+        }
     }
 }
 
@@ -202,10 +213,12 @@ unsafe extern "C" fn mlx5_ulp_region_address(region: *const bindings::mlx5_ulp_r
 ///
 /// `region` must be a region that is not destroyed yet; it is not used after.
 #[no_mangle]
-unsafe extern "C" fn mlx5_ulp_region_destroy(region: *mut bindings::mlx5_ulp_region) {
+unsafe extern "C" fn mlx5_ulp_region_destroy(region: *mut bindings::mlx5_ulp_region) -> c_int {
     // SAFETY: The pointer came from `Arc::into_raw` above, and the caller gives it back.
     let region = unsafe { Arc::from_raw(region.cast::<Region>().cast_const()) };
     region.device.dismiss(region.clone());
+    // `dismiss` has had the lock, or waited for who had it.
+    region.reachable.load(Relaxed)
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -5,8 +5,7 @@
 use crate::device::Hold;
 use kernel::{
     dma::DataDirection,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 use mlx5_ulp_bindings as bindings;
 
@@ -65,7 +64,7 @@ impl KernelMapping {
         memory: *const u8,
         len: usize,
         direction: Direction,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Self> {
         let offset = memory as usize % PAGE_BYTES;
         let count = len
             .checked_add(offset)
@@ -96,30 +95,26 @@ impl KernelMapping {
             kernel::error::to_result(ret)?;
             this.pages.push(dma, GFP_KERNEL)?;
         }
-        Ok(Arc::new(this, GFP_KERNEL)?)
+        Ok(this)
     }
 
     /// Takes note of a range that its owner has mapped and will unmap.
     ///
     /// `pages` are its pages' DMA addresses; it starts at `offset` in the first and is `len` bytes long.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`.
-    pub(crate) fn of_pages(
-        hold: Hold,
-        pages: KVVec<u64>,
-        offset: usize,
-        len: usize,
-    ) -> Result<Arc<Self>> {
-        let this = Self {
+    pub(crate) fn of_pages(hold: Hold, pages: KVVec<u64>, offset: usize, len: usize) -> Self {
+        Self {
             pages,
             offset,
             len,
             direction: None,
             hold,
-        };
-        Ok(Arc::new(this, GFP_KERNEL)?)
+        }
+    }
+
+    /// Leaves it mapped for ever: the device may still use it.
+    pub(super) fn leak(&mut self) {
+        // `Drop` then only returns the hold.
+        self.direction = None;
     }
 
     /// Length in bytes.

@@ -48,8 +48,10 @@ static VARIANT: AtomicU8 = AtomicU8::new(0);
 pub(crate) struct MemoryKey {
     key: u32,
     pd: Arc<ProtectionDomain>,
-    /// Dropped after the key is destroyed, or never.
-    mapping: Option<Arc<KernelMapping>>,
+    /// Dropped after the key is destroyed; unmapped only if it could be.
+    mapping: Option<KernelMapping>,
+    /// Whether it was not tried yet to destroy it.
+    live: bool,
 }
 
 impl MemoryKey {
@@ -92,7 +94,7 @@ impl MemoryKey {
     /// [`cmd::exec`](super::cmd::exec).
     pub(crate) fn remote(
         pd: Arc<ProtectionDomain>,
-        mapping: Arc<KernelMapping>,
+        mapping: KernelMapping,
         address: u64,
         access: Access,
     ) -> Result<Self> {
@@ -224,7 +226,7 @@ impl MemoryKey {
     fn create(
         pd: Arc<ProtectionDomain>,
         mut inbox: Mailbox<In>,
-        mapping: Option<Arc<KernelMapping>>,
+        mapping: Option<KernelMapping>,
     ) -> Result<Self> {
         let mut key = 0;
         // SAFETY: The domain keeps the device alive, the inbox is valid for its length, and `key`
@@ -237,21 +239,47 @@ impl MemoryKey {
                 inbox.len(),
             )
         })?;
-        Ok(Self { key, pd, mapping })
+        Ok(Self {
+            key,
+            pd,
+            mapping,
+            live: true,
+        })
+    }
+
+    /// Makes it useless. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// What the firmware answered when it refused or did not answer: the device may still reach the memory, which stays
+    /// mapped. Not for a device that has died: mlx5_core takes what is to be destroyed there for destroyed.
+    pub(crate) fn destroy(mut self) -> Result {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result {
+        if !self.live {
+            return Ok(());
+        }
+        self.live = false;
+        // SAFETY: The domain keeps the device alive, and the key is destroyed once.
+        let err = unsafe { bindings::mlx5_core_destroy_mkey(self.pd.hold().mdev(), self.key) };
+        to_result(err).inspect_err(|_| {
+            pr_err!(
+                "memory key {:#x} cannot be destroyed: error {err}, its memory is given up\n",
+                self.key
+            );
+            if let Some(mapping) = &mut self.mapping {
+                // Without an IOMMU this changes nothing; with one, the addresses do not go to somebody else.
+                mapping.leak();
+            }
+        })
     }
 }
 
 impl Drop for MemoryKey {
     fn drop(&mut self) {
-        // SAFETY: The domain keeps the device alive, and the key is destroyed once.
-        let err = unsafe { bindings::mlx5_core_destroy_mkey(self.pd.hold().mdev(), self.key) };
-        if err != 0 {
-            pr_err!(
-                "memory key {:#x} cannot be destroyed: error {err}\n",
-                self.key
-            );
-        }
-        // The memory is the consumer's and goes back to him all the same.
-        self.mapping = None;
+        // It was reported.
+        let _ = self.end();
     }
 }

@@ -201,10 +201,17 @@ impl Drop for QueuePair {
     fn drop(&mut self) {
         self.hold.events().forget(self.number);
         if let Err(e) = self.destroy() {
-            // The device may still read the rings and follow the record.
+            // What it was told to do it may still do, with memory that its consumer takes back when the requests have
+            // ended. In RESET and in ERROR it does nothing, but may still look at its ring and record.
+            let rests = self.to_reset().or_else(|_| self.to_error()).is_ok();
             pr_err!(
-                "queue pair {:#x} cannot be destroyed ({e:?}), its memory is given up\n",
-                self.number
+                "queue pair {:#x} cannot be destroyed ({e:?}), its memory is given up{}\n",
+                self.number,
+                if rests {
+                    ""
+                } else {
+                    "; it may still carry out its requests"
+                }
             );
             self.ring.leak();
             self.record.leak();

@@ -282,7 +282,6 @@ impl QueuePair {
     /// # Errors
     ///
     /// Those of [`cmd::exec`](crate::hw::cmd::exec).
-    #[allow(dead_code)] // A queue is made anew instead.
     pub(crate) fn to_reset(&self) -> Result {
         let mut inbox = Mailbox::new()?;
         inbox

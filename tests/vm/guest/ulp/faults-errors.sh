@@ -10,6 +10,10 @@
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: .*
 # dmesg-allow: mlx5_ulp: mlx5_0: .*
 # dmesg-allow: mlx5_core .*: mlx5_cmd_out_err:.* failed.*
+# dmesg-allow: mlx5_core .*: up_rel_func:.* failed to free uar index .*
+# dmesg-allow: mlx5_ulp: memory key 0x[0-9a-f]+ cannot be destroyed: error -[0-9]+, its memory is given up
+# dmesg-allow: mlx5_ulp: queue pair 0x[0-9a-f]+ cannot be destroyed \(.*\), its memory is given up(; .*)?
+# dmesg-allow: mlx5_ulp: (completion queue 0x[0-9a-f]+ cannot be destroyed \(.*\), its memory is given up|protection domain .*)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
@@ -56,4 +60,18 @@ for opcode in 0x400 0x200 0x500 0x502 0x503 0x504; do
 done
 consumer_test shapes
 same_objects "$before"
+
+# DESTROY_QP: all requests end, and the queue pair that stays is told to leave off in another way.
+consumer_load steady
+rule pf0 "\"kind\":\"command-failure\",\"opcode\":$((0x501)),\"status\":15" '"count":1'
+steady_end
+expect "failed commands DESTROY_QP" "$(hits)" 1
+no_more_faults
+expect "state of the queue pair that stays" "$(connection pf0 state)" Reset
+
+# DESTROY_MKEY, twice: whoever has the memory hears that it may not be freed. The last test: what was not destroyed stays.
+rule pf0 "\"kind\":\"command-failure\",\"opcode\":$((0x202)),\"status\":15" '"count":2'
+consumer_test kept_region
+expect "failed commands DESTROY_MKEY" "$(hits)" 2
+no_more_faults
 rmmod mlx5_ulp
