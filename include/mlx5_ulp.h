@@ -368,7 +368,8 @@ u64 mlx5_ulp_fast_region_address(const struct mlx5_ulp_fast_region *region);
  *	wake a worker, and their latencies are not measured; ORed
  * @MLX5_ULP_QUEUE_REGISTERS: %MLX5_ULP_OP_REGISTER and %MLX5_ULP_OP_INVALIDATE
  *	can be posted. Each request takes three basic blocks of the ring then, at
- *	least; ORed
+ *	least. A queue whose @max_sge makes its requests that long anyway takes them
+ *	without the flag; ORed
  * @MLX5_ULP_QUEUE_NAMED: found by the name in @qid of &struct
  *	mlx5_ulp_queue_attr; ORed
  */
@@ -958,8 +959,9 @@ struct mlx5_ulp_work {
  * Return: as mlx5_ulp_post_write(), for the chain as a whole; %-EINVAL also for
  * an opcode that does not exist, an atomic whose range or address is not of 8
  * bytes, %MLX5_ULP_INLINE where it cannot be, and a registration of nothing;
- * %-EMSGSIZE also for a registration or invalidation on a queue without
- * %MLX5_ULP_QUEUE_REGISTERS.
+ * %-EMSGSIZE also for a registration or invalidation on a queue whose requests have
+ * no room for them: see %MLX5_ULP_QUEUE_REGISTERS; %-EOPNOTSUPP for an atomic on a
+ * device that has none of 8 bytes in the order of the CPU.
  */
 int mlx5_ulp_post(struct mlx5_ulp_queue *queue, const struct mlx5_ulp_work *works,
 		  unsigned int count);

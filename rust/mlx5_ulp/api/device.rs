@@ -22,9 +22,11 @@ use crate::{
     qid::registry::Registry,
     queue::{
         ring::MAX_LOG_BLOCKS,
-        shape::Shape, //
+        shape::{
+            ReceiveShape,
+            Shape, //
+        }, //
     },
-    wqe::DS,
 };
 use core::{
     ptr::NonNull,
@@ -118,7 +120,7 @@ impl Handle {
             max_depth: 1 << log_blocks.min(hold.caps().log_max_cq_sz.saturating_sub(1)),
             max_sge: Shape::MAX_SGE,
             max_read_sge: Shape::MAX_READ_SGE,
-            max_recv_sge: (hold.caps().max_wqe_sz_rq >> DS.ilog2()).min(1 << MAX_LOG_BLOCKS),
+            max_recv_sge: ReceiveShape::most_ranges(hold.caps().max_wqe_sz_rq),
             max_reads: hold.caps().max_reads().into(),
             max_inline: Shape::MAX_INLINE,
             max_message: 1 << hold.caps().log_max_msg.min(31),

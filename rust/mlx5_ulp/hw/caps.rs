@@ -6,8 +6,14 @@ use super::{
     cmd::field,
     ifc::Field, //
 };
-use crate::wqe::ctrl::Fence;
-use core::ptr::NonNull;
+use crate::wqe::{
+    atomic::has_standard,
+    ctrl::Fence, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use mlx5_ulp_bindings as bindings;
 
 /// Capabilities, as the driver and the firmware agreed on them (`cur`, not `max`).
@@ -27,7 +33,7 @@ pub(crate) struct Caps {
     log_max_ra_res_qp: u8,
     /// What a change to a key has to wait for.
     pub(crate) umr_fence: Fence,
-    /// Whether there are compare-and-swap and fetch-and-add of 8 bytes.
+    /// Whether there are compare-and-swap and fetch-and-add of 8 bytes, of numbers in the order of the CPU.
     pub(crate) atomic: bool,
     /// Log2 of the bytes of one doorbell register, both halves together.
     pub(crate) log_bf_reg_size: u8,
@@ -49,9 +55,14 @@ impl Caps {
     /// `mdev` must be a live device.
     pub(crate) unsafe fn read(mdev: NonNull<bindings::mlx5_core_dev>) -> Self {
         const GENERAL: usize = bindings::mlx5_cap_type_MLX5_CAP_GENERAL as usize;
+        const ATOMIC: usize = bindings::mlx5_cap_type_MLX5_CAP_ATOMIC as usize;
         // SAFETY: The caller guarantees a live device; mlx5_core allocates its capabilities
         // before it binds and frees them after, and changes them no more in between.
-        let general = General(unsafe { &(*(*mdev.as_ptr()).caps.hca[GENERAL]).cur });
+        let (general, atomics) = unsafe {
+            let hca = &(*mdev.as_ptr()).caps.hca;
+            (&(*hca[GENERAL]).cur, &(*hca[ATOMIC]).cur)
+        };
+        let general = Page(general, PhantomData);
         Self {
             log_max_msg: general.get(field!(cmd_hca_cap, log_max_msg)),
             log_max_qp_sz: general.get(field!(cmd_hca_cap, log_max_qp_sz)),
@@ -60,7 +71,8 @@ impl Caps {
             log_max_ra_req_qp: general.get(field!(cmd_hca_cap, log_max_ra_req_qp)),
             log_max_ra_res_qp: general.get(field!(cmd_hca_cap, log_max_ra_res_qp)),
             umr_fence: umr_fence(general.word(field!(cmd_hca_cap, umr_fence))),
-            atomic: general.get(field!(cmd_hca_cap, atomic)) != 0,
+            // mlx5_core has asked for the other page only where this bit is set.
+            atomic: general.get(field!(cmd_hca_cap, atomic)) != 0 && standard_atomics(atomics),
             log_bf_reg_size: general.get(field!(cmd_hca_cap, log_bf_reg_size)),
             cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
             device_frequency_khz: general.word(field!(cmd_hca_cap, device_frequency_khz)),
@@ -87,17 +99,27 @@ fn umr_fence(capability: u32) -> Fence {
     }
 }
 
-/// The page of general capabilities.
-struct General<'a>(&'a [u32; 1024]);
+/// [`has_standard`], of a page of capabilities of atomics.
+fn standard_atomics(page: &[u32; 1024]) -> bool {
+    let atomics = Page::<bindings::mlx5_ifc_atomic_caps_bits>(page, PhantomData);
+    has_standard(
+        atomics.word(field!(atomic_caps, atomic_operations)),
+        atomics.word(field!(atomic_caps, atomic_size_qp)),
+        atomics.word(field!(atomic_caps, atomic_req_8B_endianness_mode)),
+    )
+}
 
-impl General<'_> {
+/// A page of capabilities, of layout `L`.
+struct Page<'a, L>(&'a [u32; 1024], PhantomData<L>);
+
+impl<L> Page<'_, L> {
     /// A field of at most 8 bits.
-    fn get(&self, field: Field<bindings::mlx5_ifc_cmd_hca_cap_bits>) -> u8 {
+    fn get(&self, field: Field<L>) -> u8 {
         self.word(field) as u8
     }
 
     /// A field of at most 32 bits.
-    fn word(&self, field: Field<bindings::mlx5_ifc_cmd_hca_cap_bits>) -> u32 {
+    fn word(&self, field: Field<L>) -> u32 {
         // SAFETY: An array of words may be looked at as bytes.
         let bytes = unsafe {
             core::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), size_of_val(self.0))

@@ -163,6 +163,8 @@ pub(crate) struct SendQueue {
     pub(crate) pci: u32,
     /// What a registration waits for.
     pub(super) umr_fence: Fence,
+    /// Whether the device has atomics.
+    pub(super) atomics: bool,
     /// Longest message that the device takes, bytes.
     pub(super) max_message: u32,
     /// Goes back to the consumer with each completion.
@@ -208,7 +210,7 @@ impl SendQueue {
         context: *mut c_void,
     ) -> Result<impl PinInit<Self> + use<>> {
         let (settings, pci) = (hold.params().moderation(), hold.pci_address());
-        let umr_fence = hold.caps().umr_fence;
+        let (umr_fence, atomics) = (hold.caps().umr_fence, hold.caps().atomic);
         let max_message = 1 << hold.caps().log_max_msg.min(31);
         let (latency, notes) = (hold.latency().clone(), Notes::new(hold));
         let ring = shape.ring().ok_or(EINVAL)?;
@@ -267,6 +269,7 @@ impl SendQueue {
             ring,
             pci,
             umr_fence,
+            atomics,
             max_message,
             context,
             success,

@@ -98,6 +98,15 @@ impl ReceiveRing {
 }
 
 impl ReceiveShape {
+    /// Most ranges of a receive on a device that takes up to `max_stride` bytes for one: strides are powers of two, so
+    /// what is beyond the last of them is of no use.
+    pub fn most_ranges(max_stride: u32) -> u32 {
+        match (max_stride >> DS.ilog2()).checked_ilog2() {
+            Some(log) => 1 << log.min(MAX_LOG_BLOCKS.into()),
+            None => 0,
+        }
+    }
+
     /// The smallest ring that holds `depth` such receives, of at most `max_stride` bytes each. `None` if a
     /// value is 0 or out of range, or the ring would be too large.
     pub fn ring(&self, max_stride: u32) -> Option<ReceiveRing> {
@@ -139,6 +148,13 @@ mod tests {
         assert_eq!(ring(32769, 1), None);
         assert_eq!(ring(1, u32::MAX), None);
         assert_eq!(ring(8, 3), Some((3, 6)));
+
+        for max_stride in [0, 15, 16, 496, 511, 512, 1 << 20, u32::MAX] {
+            let most = ReceiveShape::most_ranges(max_stride);
+            let with = |max_sge| ReceiveShape { depth: 1, max_sge }.ring(max_stride);
+            assert_eq!(with(most).is_some(), max_stride >= 16, "{max_stride}");
+            assert_eq!(with(most + 1), None, "{max_stride}");
+        }
     }
 
     #[test]

@@ -22,9 +22,12 @@ use super::{
     send::SendQueue,
     shape::Shape, //
 };
-use crate::wqe::{
-    atomic::Atomic,
-    opcode::Opcode, //
+use crate::{
+    errno::eopnotsupp,
+    wqe::{
+        atomic::Atomic,
+        opcode::Opcode, //
+    }, //
 };
 use kernel::{
     error::code::*,
@@ -166,7 +169,7 @@ impl SendQueue {
     /// # Errors
     ///
     /// `EINVAL` for an opcode or flags that do not exist or do not go together, `EMSGSIZE` if it does not fit
-    /// the queue's shape.
+    /// the queue's shape, `EOPNOTSUPP` for an atomic on a device without.
     ///
     /// # Safety
     ///
@@ -201,6 +204,9 @@ impl SendQueue {
             (None, 1)
         };
         if let Some(operands) = kind.operands {
+            if !self.atomics {
+                return Err(eopnotsupp());
+            }
             let whole = matches!(ranges, [range] if range.length == ATOMIC_BYTES);
             if !whole || work.remote_addr % u64::from(ATOMIC_BYTES) != 0 {
                 return Err(EINVAL);

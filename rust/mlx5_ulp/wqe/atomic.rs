@@ -13,6 +13,18 @@ pub const SIZE: usize = 16;
 /// Bytes of the masked segment.
 pub const MASKED_SIZE: usize = 32;
 
+/// Whether a device carries out the two atomics of verbs, of 8 bytes, as this module's interface describes them: numbers
+/// in the order of the CPU. From `atomic_operations`, `atomic_size_qp` and `atomic_req_8B_endianness_mode` of its
+/// capabilities, as `get_atomic_caps()` in `drivers/infiniband/hw/mlx5/main.c` judges them. A device that knows no such
+/// order, or was not asked for it, takes what is in memory for big-endian.
+pub const fn has_standard(operations: u32, sizes: u32, order: u32) -> bool {
+    /// `MLX5_ATOMIC_OPS_CMP_SWAP` and `MLX5_ATOMIC_OPS_FETCH_ADD` of `<linux/mlx5/driver.h>`.
+    const BOTH: u32 = 1 << 0 | 1 << 1;
+    /// `MLX5_ATOMIC_SIZE_QP_8BYTES` of `drivers/infiniband/hw/mlx5/mlx5_ib.h`.
+    const OF_8_BYTES: u32 = 1 << 3;
+    operations & BOTH == BOTH && sizes & OF_8_BYTES != 0 && order != 0
+}
+
 /// Operands of compare-and-swap, fetch-and-add and masked fetch-and-add, numbers in host order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Atomic {
@@ -83,6 +95,16 @@ impl MaskedAtomic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn standard_atomics_need_both_operations_the_size_and_the_order() {
+        assert!(has_standard(3, 8, 1));
+        assert!(has_standard(0xf, 0x38, 1));
+        assert!(!has_standard(1, 8, 1));
+        assert!(!has_standard(2, 8, 1));
+        assert!(!has_standard(3, 0x30, 1));
+        assert!(!has_standard(3, 8, 0));
+    }
 
     #[test]
     fn bytes_are_where_the_kernel_puts_them() {
