@@ -7,11 +7,15 @@ use super::{
     queue::{
         qid,
         QueueRef, //
-    }, //
+    },
+    Access, //
 };
 use core::ptr::NonNull;
 use kernel::{
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     ffi::c_void,
     prelude::*,
     sync::{
@@ -105,10 +109,31 @@ impl Device {
         NonNull::new(unsafe { bindings::mlx5_ulp_dma_device(self.as_ptr()) })
     }
 
-    /// `mlx5_ulp_local_key()`.
+    /// `mlx5_ulp_local_key()`, for ranges made by [`Range::from_raw`](super::Range::from_raw).
     pub(crate) fn local_key(&self) -> u32 {
         // SAFETY: By the type invariant the handle is open.
         unsafe { bindings::mlx5_ulp_local_key(self.as_ptr()) }
+    }
+
+    /// `mlx5_ulp_unsafe_global_key()`: a key to all memory of this machine, for peers. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`, `ENOMEM`, or what the firmware answered.
+    ///
+    /// # Safety
+    ///
+    /// Whoever is connected to a queue of this handle and learns the key, which may be guessed, reads or writes any
+    /// memory, by its DMA address, until the handle is closed. All of them must be trusted like the kernel itself, and do
+    /// to this kernel's memory only what its owners allow.
+    pub(crate) unsafe fn unsafe_global_key(&self, access: Access) -> Result<u32> {
+        let mut key = 0;
+        // SAFETY: By the type invariant the handle is open; `key` is a place for the answer. The caller answers for the
+        // rest.
+        to_result(unsafe {
+            bindings::mlx5_ulp_unsafe_global_key(self.as_ptr(), access.bits(), &mut key)
+        })?;
+        Ok(key)
     }
 
     /// `mlx5_ulp_queue_find()`: calls `f` with the queue that was named so, if there is one. `f` runs in a
@@ -136,10 +161,12 @@ impl Device {
 ///
 /// # Safety
 ///
-/// `context` must point to a `Arc<dyn Removal>` that outlives the call.
+/// `context` must point to an `Arc<dyn Removal>` that is there when this is called.
 unsafe extern "C" fn notice(context: *mut c_void) {
     // SAFETY: The caller guarantees it.
     let removal = unsafe { &*context.cast::<Arc<dyn Removal>>() };
+    // A reference of its own: who is told may close the device, and with it what `context` points to.
+    let removal = removal.clone();
     removal.removal();
 }
 

@@ -10,6 +10,7 @@ use super::{
 };
 use core::{
     marker::PhantomData,
+    mem::ManuallyDrop,
     ptr::NonNull, //
 };
 use kernel::{
@@ -63,7 +64,9 @@ impl FastRegion {
     /// # Safety
     ///
     /// `sgl` must be a list of `nents` entries, mapped for the device, that stay mapped as long as the key is
-    /// valid. No registration of this region may be in flight.
+    /// valid: from when it is registered until it is invalidated or [`FastRegion::destroy`] has answered without an
+    /// error. Until then the memory is the devices' to use, as far as it is registered with rights to. No registration
+    /// of this region may be in flight.
     pub(crate) unsafe fn map(&self, sgl: *mut bindings::scatterlist, nents: u32) -> Result {
         // SAFETY: By the type invariant the region exists. The rest is guaranteed by the caller.
         to_result(unsafe { bindings::mlx5_ulp_fast_region_map(self.as_ptr(), sgl, nents) })
@@ -85,13 +88,28 @@ impl FastRegion {
     ///
     /// # Safety
     ///
-    /// The region must exist until the request has completed: the device reads its list of pages.
+    /// The region must exist until each request that is posted for this has completed: the device reads its list of
+    /// pages.
     pub(crate) unsafe fn register(&self, access: Access) -> Operation<'_> {
         Operation::Register(Registration {
             region: self.as_ptr(),
             access,
             _region: PhantomData,
         })
+    }
+
+    /// `mlx5_ulp_fast_region_destroy()`: without an error, no device reaches memory by it any more. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// What the firmware answered when it did not destroy the key.
+    pub(crate) fn destroy(self) -> Result {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: By the type invariant the region exists, and nobody uses it after, as in `drop`.
+        let destroyed = unsafe { bindings::mlx5_ulp_fast_region_destroy(this.as_ptr()) };
+        // SAFETY: Not used after, and nothing drops it.
+        drop(unsafe { core::ptr::read(&this._device) });
+        to_result(destroyed)
     }
 
     pub(super) fn as_ptr(&self) -> *mut bindings::mlx5_ulp_fast_region {
@@ -110,7 +128,7 @@ pub(crate) struct Registration<'a> {
 impl Drop for FastRegion {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the region exists, and nobody uses it after: the contracts of
-        // `map` and `register` are about requests in flight.
-        unsafe { bindings::mlx5_ulp_fast_region_destroy(self.as_ptr()) };
+        // `map` and `register` are about requests in flight, and about memory whose key may still be valid.
+        let _ = unsafe { bindings::mlx5_ulp_fast_region_destroy(self.as_ptr()) };
     }
 }

@@ -11,6 +11,7 @@
 
 mod device;
 mod fast_region;
+mod memory;
 mod queue;
 mod region;
 mod request;
@@ -25,6 +26,10 @@ pub(crate) use fast_region::{
     FastRegion,
     Registration, //
 };
+pub(crate) use memory::{
+    Memory,
+    Parts, //
+};
 pub(crate) use queue::{
     Address,
     Completions,
@@ -32,11 +37,14 @@ pub(crate) use queue::{
     QueueAttr,
     QueueRef,
     Reservation,
+    Space,
     Statistics,
     CHAIN, //
 };
 pub(crate) use region::{
     Access,
+    ListRegion,
+    Range,
     Region, //
 };
 pub(crate) use request::{
@@ -49,7 +57,6 @@ pub(crate) use request::{
 
 pub(crate) use work::{
     Operation,
-    Range,
     Receive,
     Work, //
 };

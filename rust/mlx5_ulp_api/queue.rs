@@ -7,6 +7,7 @@ use super::{
     Access,
     Device,
     Done,
+    Range,
     Receive,
     Request,
     Work,
@@ -25,7 +26,10 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
-    ffi::c_int,
+    ffi::{
+        c_int,
+        c_void, //
+    },
     prelude::*,
     sync::Arc, //
 };
@@ -108,13 +112,27 @@ pub(crate) type Statistics = bindings::mlx5_ulp_queue_stats;
 /// Most requests of one chain here.
 pub(crate) const CHAIN: usize = 16;
 
-/// A send queue, destroyed when dropped.
+/// Who hears that a queue that was full has room again.
+pub(crate) trait Space: Send + Sync {
+    /// There is room for the shortest post that has found the queue full, unless others take it: once, however many
+    /// posts that were. Context as [`Done::done`]; may post. It also comes when the queue has failed, so that whoever
+    /// waits posts again and learns that.
+    fn space(&self);
+}
+
+/// A send queue, destroyed when dropped, which may sleep: requests in flight have ended when it is gone, and no callback
+/// runs or will run.
+///
+/// Not to be dropped by a callback of its own, which it would wait for: for ever. So a [`Request`] that owns its queue is
+/// to be kept by somebody else until it has ended, and who is told of [`Space`] by a queue must not own that.
 ///
 /// # Invariants
 ///
 /// The queue exists.
 pub(crate) struct Queue {
     handle: NonNull<bindings::mlx5_ulp_queue>,
+    /// Outlives the queue, which has a pointer to what is in the box.
+    _space: Option<KBox<Arc<dyn Space>>>,
     _device: Arc<Device>,
 }
 
@@ -131,6 +149,30 @@ impl Queue {
     /// `EINVAL` for attributes out of range, `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or what the
     /// firmware answered.
     pub(crate) fn new(device: &Arc<Device>, attr: QueueAttr) -> Result<Self> {
+        Self::create(device, attr, None)
+    }
+
+    /// As [`Queue::new`], with `space` told when there is room again in a queue that was full.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queue::new`].
+    pub(crate) fn with_space(
+        device: &Arc<Device>,
+        attr: QueueAttr,
+        space: Arc<dyn Space>,
+    ) -> Result<Self> {
+        Self::create(device, attr, Some(KBox::new(space, GFP_KERNEL)?))
+    }
+
+    fn create(
+        device: &Arc<Device>,
+        attr: QueueAttr,
+        told: Option<KBox<Arc<dyn Space>>>,
+    ) -> Result<Self> {
+        let context = told.as_deref().map_or(null_mut(), |told| {
+            core::ptr::from_ref(told).cast_mut().cast()
+        });
         let (named, qid) = match attr.name {
             Some((vf_id, local_qid)) => (
                 bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED,
@@ -148,7 +190,9 @@ impl Queue {
             max_inline: 0,
             max_recv_depth: attr.max_recv_depth,
             max_recv_sge: attr.max_recv_sge,
-            space: None,
+            space: told
+                .is_some()
+                .then_some(space as unsafe extern "C" fn(*mut c_void)),
             vector: attr.vector,
             access: attr.access.bits(),
             flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED
@@ -156,14 +200,16 @@ impl Queue {
                 | registers
                 | attr.completions.flags(),
             qid,
-            context: null_mut(),
+            context,
         };
-        // SAFETY: The handle is open, the attributes are valid.
+        // SAFETY: The handle is open, the attributes are valid; `space` is the function for what `context` points to,
+        // which is kept until the queue is destroyed.
         let handle = unsafe { bindings::mlx5_ulp_queue_create(device.as_ptr(), &attr) };
         let handle = from_err_ptr(handle)?;
         // INVARIANT: Just created, and destroyed by `drop` only.
         Ok(Self {
             handle: NonNull::new(handle).ok_or(ENOMEM)?,
+            _space: told,
             _device: device.clone(),
         })
     }
@@ -222,7 +268,11 @@ impl Queue {
     /// # Errors
     ///
     /// As there.
-    pub(crate) fn post_write<T: Done>(&self, request: &Arc<Request<T>>, write: Write) -> Result {
+    pub(crate) fn post_write<T: Done>(
+        &self,
+        request: &Arc<Request<T>>,
+        write: Write<'_>,
+    ) -> Result {
         self.borrow().post_write(request, write)
     }
 
@@ -234,7 +284,7 @@ impl Queue {
     pub(crate) fn post_writes<T: Done>(
         &self,
         request: &Arc<Request<T>>,
-        writes: &[Write],
+        writes: &[Write<'_>],
     ) -> Result {
         self.borrow().post_writes(request, writes)
     }
@@ -298,6 +348,17 @@ impl Queue {
     }
 }
 
+/// Called by the module.
+///
+/// # Safety
+///
+/// `context` must point to a `Arc<dyn Space>` that outlives the call.
+unsafe extern "C" fn space(context: *mut c_void) {
+    // SAFETY: The caller guarantees it.
+    let told = unsafe { &*context.cast::<Arc<dyn Space>>() };
+    told.space();
+}
+
 /// A queue of somebody, that exists during `'a`.
 ///
 /// # Invariants
@@ -326,12 +387,12 @@ impl<'a> QueueRef<'a> {
     /// # Errors
     ///
     /// `EAGAIN` if the queue is full, `ENOTCONN`, `EPIPE`, `ENODEV`, `EMSGSIZE`. Nothing was posted then.
-    pub(crate) fn post_write<T: Done>(&self, request: &Arc<Request<T>>, write: Write) -> Result {
-        let sge = bindings::mlx5_ulp_sge {
-            addr: write.local_addr,
-            length: write.length,
-            lkey: write.lkey,
-        };
+    pub(crate) fn post_write<T: Done>(
+        &self,
+        request: &Arc<Request<T>>,
+        write: Write<'_>,
+    ) -> Result {
+        let sge = write.local.raw();
         let raw = Request::into_raw(request);
         let write = bindings::mlx5_ulp_write {
             request: raw,
@@ -361,17 +422,13 @@ impl<'a> QueueRef<'a> {
     pub(crate) fn post_writes<T: Done>(
         &self,
         request: &Arc<Request<T>>,
-        writes: &[Write],
+        writes: &[Write<'_>],
     ) -> Result {
         if writes.len() > CHAIN {
             return Err(EMSGSIZE);
         }
-        let sges: [_; CHAIN] = core::array::from_fn(|i| {
-            let (addr, length, lkey) = writes
-                .get(i)
-                .map_or((0, 0, 0), |w| (w.local_addr, w.length, w.lkey));
-            bindings::mlx5_ulp_sge { addr, length, lkey }
-        });
+        let sges: [_; CHAIN] =
+            core::array::from_fn(|i| writes.get(i).map_or(Range::NONE, |w| w.local).raw());
         let raw: [_; CHAIN] = core::array::from_fn(|i| {
             let write = writes.get(i);
             bindings::mlx5_ulp_write {

@@ -2,7 +2,10 @@
 
 //! Requests.
 
-use super::bindings;
+use super::{
+    bindings,
+    Range, //
+};
 use kernel::{
     error::to_result,
     prelude::*,
@@ -134,13 +137,9 @@ impl Flags {
 
 /// One RDMA WRITE of one local range (`struct mlx5_ulp_write`).
 #[derive(Clone, Copy)]
-pub(crate) struct Write {
-    /// Local address in `lkey`.
-    pub(crate) local_addr: u64,
-    /// Bytes.
-    pub(crate) length: u32,
-    /// Key of a region, or the device's local key.
-    pub(crate) lkey: u32,
+pub(crate) struct Write<'a> {
+    /// What is written.
+    pub(crate) local: Range<'a>,
     /// Address at the peer.
     pub(crate) remote_addr: u64,
     /// The peer's key.

@@ -6,6 +6,7 @@ use super::{
     bindings,
     Done,
     Flags,
+    Range,
     Registration,
     Request, //
 };
@@ -13,9 +14,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-
-/// A range of local memory (`struct mlx5_ulp_sge`): address in the key, bytes, key.
-pub(crate) type Range = bindings::mlx5_ulp_sge;
 
 /// What a request does (`enum mlx5_ulp_opcode`).
 #[derive(Clone, Copy)]
@@ -57,7 +55,7 @@ pub(crate) struct Work<'a, T> {
     /// What it does.
     pub(crate) operation: Operation<'a>,
     /// Local ranges.
-    pub(crate) ranges: &'a [Range],
+    pub(crate) ranges: &'a [Range<'a>],
     /// First address at the peer.
     pub(crate) remote_addr: u64,
     /// The peer's key.
@@ -109,7 +107,8 @@ impl<T: Done> Work<'_, T> {
         };
         bindings::mlx5_ulp_work {
             request: Request::into_raw(self.request),
-            sge: self.ranges.as_ptr(),
+            // A range is a `struct mlx5_ulp_sge` and nothing else.
+            sge: self.ranges.as_ptr().cast(),
             num_sge: self.ranges.len() as u32,
             flags: self.flags.bits(),
             remote_addr: self.remote_addr,
@@ -130,7 +129,7 @@ pub(crate) struct Receive<'a, T> {
     /// Told when it has come.
     pub(crate) request: &'a Arc<Request<T>>,
     /// Local ranges.
-    pub(crate) ranges: &'a [Range],
+    pub(crate) ranges: &'a [Range<'a>],
 }
 
 impl<T: Done> Receive<'_, T> {
@@ -138,7 +137,8 @@ impl<T: Done> Receive<'_, T> {
     pub(super) fn to_raw(&self) -> bindings::mlx5_ulp_receive {
         bindings::mlx5_ulp_receive {
             request: Request::into_raw(self.request),
-            sge: self.ranges.as_ptr(),
+            // A range is a `struct mlx5_ulp_sge` and nothing else.
+            sge: self.ranges.as_ptr().cast(),
             num_sge: self.ranges.len() as u32,
         }
     }

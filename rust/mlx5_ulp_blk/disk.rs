@@ -317,7 +317,9 @@ impl Core {
                 return Err(estale());
             }
             found = Some(peer);
-            probe(link.queue(), self.scratch(), peer.address, peer.rkey)?;
+            let scratch = control.scratch.as_ref().ok_or(ENODEV)?;
+            let range = scratch.range(0, FLUSH_BYTES)?;
+            probe(link.queue(), range, peer.address, peer.rkey)?;
             links.push(link, GFP_KERNEL)?;
         }
         Ok((links, found.ok_or(EINVAL)?))

@@ -56,7 +56,7 @@ impl Done for Probe {
 /// # Errors
 ///
 /// `ETIMEDOUT` if there is no answer, `EREMOTEIO` if the target does not let us, or how the queue has failed.
-pub(crate) fn probe(queue: QueueRef<'_>, range: Range, remote_addr: u64, rkey: u32) -> Result {
+pub(crate) fn probe(queue: QueueRef<'_>, range: Range<'_>, remote_addr: u64, rkey: u32) -> Result {
     let request = Arc::new(Request::new(Probe(AtomicI32::new(WAITING))), GFP_KERNEL)?;
     queue.post(&[Work {
         request: &request,

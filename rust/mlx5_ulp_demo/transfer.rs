@@ -16,6 +16,7 @@ use crate::{
         Flags,
         Queue,
         QueueAttr,
+        Range,
         Region,
         Request,
         Statistics,
@@ -56,8 +57,8 @@ pub(crate) struct Report {
 /// One transfer under way.
 struct Transfer {
     queue: Queue,
-    /// First byte and length of the source, its key, and the same of the destination.
-    source: (u64, u64, u32),
+    source: Region<KVVec<u8>>,
+    /// First byte of the destination, and its key.
     destination: (u64, u32),
     /// Bytes of one WRITE.
     size: u64,
@@ -87,7 +88,7 @@ impl Transfer {
     /// after an error.
     fn post_next(request: &Arc<Request<Self>>) -> bool {
         let this = request.data();
-        let (address, length, lkey) = this.source;
+        let length = this.source.len() as u64;
         let first = this
             .next
             .fetch_add(this.size * u64::from(this.chain), Relaxed);
@@ -98,12 +99,11 @@ impl Transfer {
         let count = (0..u64::from(this.chain))
             .take_while(|i| first + this.size * i < length)
             .count() as u64;
-        let writes: [Write; CHAIN] = core::array::from_fn(|i| {
+        let writes: [_; CHAIN] = core::array::from_fn(|i| {
             let at = first + this.size * i as u64;
+            let bytes = this.size.min(length.saturating_sub(at)) as u32;
             Write {
-                local_addr: address + at,
-                length: this.size.min(length.saturating_sub(at)) as u32,
-                lkey,
+                local: this.source.range(at, bytes).unwrap_or(Range::NONE),
                 remote_addr: this.destination.0 + at,
                 rkey: this.destination.1,
                 flags: Flags::NONE,
@@ -189,7 +189,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     let request = Arc::new(
         Request::new(Transfer {
             queue: sender,
-            source: (source.address(), bytes as u64, source.key()),
+            source,
             destination: (destination.address(), destination.key()),
             size: options.size.into(),
             chain: options.chain,
@@ -222,10 +222,12 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         return Err(Error::from_errno(error));
     }
     let stats = transfer.queue.statistics();
+    // Nobody writes it any more when it is ours again.
+    let arrived = destination.into_memory()?;
     Ok(Report {
         bytes: bytes as u64,
         stats,
         sent,
-        arrived: Sha256::of(destination.memory()),
+        arrived: Sha256::of(&arrived),
     })
 }

@@ -98,9 +98,7 @@ fn greet(source: &End, target: &End) -> Result {
         GFP_KERNEL,
     )?;
     let write = Write {
-        local_addr: source.region.address(),
-        length: source.region.len() as u32,
-        lkey: source.region.key(),
+        local: source.region.range(0, source.region.len() as u32)?,
         remote_addr: target.region.address(),
         rkey: target.region.key(),
         flags: Flags::LAST,
@@ -122,7 +120,9 @@ impl kernel::Module for FirstWrite {
         source.connect(&target)?;
         target.connect(&source)?;
         greet(&source, &target)?;
-        let text = CStr::from_bytes_until_nul(target.region.memory()).map_err(|_| EINVAL)?;
+        // Nobody writes it any more when it is ours again.
+        let memory = target.region.into_memory()?;
+        let text = CStr::from_bytes_until_nul(&memory).map_err(|_| EINVAL)?;
         pr_info!("{} has '{}'\n", TO.to_str()?, text.to_str()?);
         Ok(Self)
     }

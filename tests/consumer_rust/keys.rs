@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory by DMA address: scatterlists, fast registration, the key to all memory.
+
+use crate::{
+    check,
+    pair::{
+        pattern,
+        Pair,
+        Tally,
+        ALL, //
+    },
+    ulp::{
+        Access,
+        FastRegion,
+        Flags,
+        ListRegion,
+        Operation,
+        QueueAttr,
+        Range,
+        Region,
+        Work, //
+    },
+    ulp_bindings as bindings, //
+};
+use kernel::{
+    device::{
+        Bound,
+        Device as KernelDevice, //
+    },
+    dma::DataDirection,
+    prelude::*,
+    scatterlist::{
+        Owned,
+        SGTable, //
+    }, //
+};
+
+/// Bytes of a scatterlist.
+const LENGTH: u32 = 3 * kernel::page::PAGE_SIZE as u32;
+
+/// A scatterlist of pages that are mapped for the device of `pair.at_there`.
+struct List(Pin<KBox<SGTable<Owned<VVec<u8>>>>>);
+
+impl List {
+    fn new(pair: &Pair) -> Result<Self> {
+        let device = pair.at_there.dma_device().ok_or(ENODEV)?;
+        // SAFETY: Nobody removes the device during the test, and mlx5_core is bound to it.
+        let device = unsafe { KernelDevice::<Bound>::from_raw(device.as_ptr()) };
+        let memory = VVec::from_elem(7u8, LENGTH as usize, GFP_KERNEL)?;
+        let table = SGTable::new(device, memory, DataDirection::Bidirectional, GFP_KERNEL);
+        Ok(Self(KBox::pin_init(table, GFP_KERNEL)?))
+    }
+
+    /// Its first entry, and how many there are.
+    fn entries(&self) -> (*mut bindings::scatterlist, u32) {
+        let table: &SGTable = &self.0;
+        let table = core::ptr::from_ref(table).cast::<kernel::bindings::sg_table>();
+        // SAFETY: A `SGTable` is a `struct sg_table` and nothing else; it is not changed.
+        unsafe { ((*table).sgl.cast(), (*table).nents) }
+    }
+
+    fn dma_address(&self) -> Result<u64> {
+        Ok(self.0.iter().next().ok_or(EINVAL)?.dma_address())
+    }
+}
+
+/// READs from the peer, and returns what has come.
+fn read(pair: &Pair, remote_addr: u64, rkey: u32) -> Result<KVec<u8>> {
+    let target = Region::new(&pair.at_here, pattern()?, Access::LOCAL_WRITE)?;
+    let tally = Tally::new()?;
+    pair.here.post(&[Work {
+        request: &tally,
+        operation: Operation::Read,
+        ranges: &[target.range(0, LENGTH / 3)?, target.range(4096, 100)?],
+        remote_addr,
+        rkey,
+        flags: Flags::LAST,
+    }])?;
+    tally.data().wait(1)?;
+    target.into_memory()
+}
+
+/// Carries out one request of the peer's, who has the lists.
+fn at_peer(pair: &Pair, operation: Operation<'_>, ranges: &[Range<'_>], to: (u64, u32)) -> Result {
+    let tally = Tally::new()?;
+    pair.there.post(&[Work {
+        request: &tally,
+        operation,
+        ranges,
+        remote_addr: to.0,
+        rkey: to.1,
+        flags: Flags::LAST,
+    }])?;
+    tally.data().wait(1)
+}
+
+/// Whether all of `LENGTH / 3` bytes, and 100 more, are 7.
+fn sevens(memory: &[u8]) -> bool {
+    let (first, second) = (memory.get(..4096), memory.get(4096..4196));
+    let all = |part: Option<&[u8]>| part.is_some_and(|part| part.iter().all(|byte| *byte == 7));
+    all(first) && all(second)
+}
+
+fn pair() -> Result<Pair> {
+    Pair::new(QueueAttr {
+        max_sge: 2,
+        ..QueueAttr::new(16)
+    })
+}
+
+/// A region of a scatterlist, which a peer reads until it is destroyed.
+pub(crate) fn list() -> Result {
+    let pair = pair()?;
+    let list = List::new(&pair)?;
+    let (sgl, nents) = list.entries();
+    // SAFETY: The list is mapped for this device, and is unmapped when it is dropped: behind `destroy`. If that fails,
+    // the test does, too, and the device with it.
+    let region = unsafe { ListRegion::new(&pair.at_there, sgl, nents, ALL)? };
+    check!(sevens(&read(&pair, region.address(), region.key())?));
+    let (address, key) = (region.address(), region.key());
+    region.destroy()?;
+    let refused = read(&pair, address, key).err();
+    check!(refused.is_some_and(|e| e.to_errno() == -(kernel::bindings::EREMOTEIO as i32)));
+    Ok(())
+}
+
+/// Fast registration: what is registered can be read, and is refused when it is invalidated.
+pub(crate) fn registration() -> Result {
+    let mut pair = pair()?;
+    // The peer registers, so his queue has room for that.
+    let attr = QueueAttr {
+        access: ALL,
+        registers: true,
+        ..QueueAttr::new(4)
+    };
+    pair.there = crate::ulp::Queue::new(&pair.at_there, attr)?;
+    pair.here = crate::ulp::Queue::new(
+        &pair.at_here,
+        QueueAttr {
+            max_sge: 2,
+            ..QueueAttr::new(16)
+        },
+    )?;
+    pair.here.connect(&pair.there.address(None)?, None)?;
+    pair.there.connect(&pair.here.address(None)?, None)?;
+
+    let list = List::new(&pair)?;
+    let region = FastRegion::new(&pair.at_there, 3)?;
+    let (sgl, nents) = list.entries();
+    // SAFETY: The list is mapped for this device and dropped behind the region; nothing is in flight.
+    unsafe { region.map(sgl, nents)? };
+    // SAFETY: The region outlives the request, which `at_peer` waits for.
+    let register = unsafe { region.register(ALL) };
+    at_peer(&pair, register, &[], (0, 0))?;
+    check!(sevens(&read(&pair, region.address(), region.key())?));
+    at_peer(&pair, Operation::Invalidate(region.key()), &[], (0, 0))?;
+    check!(read(&pair, region.address(), region.key()).is_err());
+    region.destroy()
+}
+
+/// The key to all memory reaches what no region names.
+pub(crate) fn global() -> Result {
+    let pair = pair()?;
+    let list = List::new(&pair)?;
+    // SAFETY: Both ends are this module's, and what it reads is the list, by a page.
+    let key = unsafe { pair.at_there.unsafe_global_key(Access::REMOTE_READ)? };
+    let target = Region::new(&pair.at_here, pattern()?, Access::LOCAL_WRITE)?;
+    let tally = Tally::new()?;
+    pair.here.post(&[Work {
+        request: &tally,
+        operation: Operation::Read,
+        ranges: &[target.range(0, 4096)?],
+        remote_addr: list.dma_address()?,
+        rkey: key,
+        flags: Flags::LAST,
+    }])?;
+    tally.data().wait(1)?;
+    let read = target.into_memory()?;
+    check!(read.iter().take(4096).all(|byte| *byte == 7));
+    Ok(())
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests of `rust/mlx5_ulp_api`, run while the module loads: it stays loaded if all have passed, and else refuses to
+//! load; the log says why.
+
+use kernel::prelude::*;
+
+mod keys;
+mod pair;
+mod regions;
+mod removal;
+mod room;
+#[path = "../../rust/mlx5_ulp_api/mod.rs"]
+mod ulp;
+mod ulp_bindings;
+
+module! {
+    type: Test,
+    name: "mlx5_ulp_test_rust",
+    authors: ["The mlx5_ulp authors"],
+    description: "Tests of the Rust interface of mlx5_ulp",
+    license: "GPL",
+}
+
+/// Fails with a line in the log.
+macro_rules! check {
+    ($what:expr) => {
+        if !$what {
+            pr_err!(
+                "line {} of {}: not so: {}\n",
+                line!(),
+                file!(),
+                stringify!($what)
+            );
+            return Err(kernel::error::code::EINVAL);
+        }
+    };
+}
+use check;
+
+/// A test and its name.
+type Named = (&'static CStr, fn() -> Result);
+
+const TESTS: [Named; 9] = [
+    (c"memory", regions::memory),
+    (c"outside", regions::outside),
+    (c"dropped", regions::dropped),
+    (c"list", keys::list),
+    (c"registration", keys::registration),
+    (c"global", keys::global),
+    (c"space", room::space),
+    (c"reservation", room::reservation),
+    (c"forgotten", room::forgotten),
+];
+
+/// The loaded module.
+struct Test {
+    _leaver: removal::Leaver,
+}
+
+impl kernel::Module for Test {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        for (name, test) in TESTS {
+            test().inspect_err(|e| pr_err!("{name}: {e:?}\n"))?;
+            pr_info!("{name}: ok\n");
+        }
+        Ok(Self {
+            _leaver: removal::Leaver::new()?,
+        })
+    }
+}

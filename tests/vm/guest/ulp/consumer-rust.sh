@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The interface in Rust: regions that are dropped with requests in flight, scatterlists, fast registration, the key to
+# all memory, room, reservations; a consumer that closes its device in the notice of the removal.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 120
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|local protection error)
+# dmesg-allow: mlx5_ulp: a key to all memory was made for remote access
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+rust=/src/build/modules/$KERNEL_SERIES/tests/consumer_rust/mlx5_ulp_test_rust.ko
+
+drivers mlx5_0 mlx5_1
+network
+load mlx5_ulp
+before=$(objects)
+dmesg -C
+insmod "$rust" || fail "$(dmesg -t | grep mlx5_ulp_test_rust | tail -3 | tr '\n' ';')"
+dmesg -t | sed -n 's/^mlx5_ulp_test_rust: //p'
+
+rmmod mlx5_ib
+for line in "closed by the notice of its removal" "nobody is told any more"; do
+	dmesg -t | grep -qx "mlx5_ulp_test_rust: mlx5_1: $line" || fail "not said: $line"
+done
+rmmod mlx5_ulp_test_rust
+drivers mlx5_0 mlx5_1
+network
+same_objects "$before"
+rmmod mlx5_ulp
