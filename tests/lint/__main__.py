@@ -89,6 +89,7 @@ class Lint:
         objects = BUILD / "clippy" / self._kernel.series / "rust"
         module = str(objects / "mlx5_ulp/main.o")
         self._run("panics", [sys.executable, "-m", "lint.panics", module])
+        self._run("refused", [sys.executable, "-m", "lint.refused", str(objects.parent)])
 
     def checkpatch(self) -> None:
         """The kernel's style in C."""
