@@ -6,7 +6,8 @@
 //! holds:
 //!
 //! * the HCA has work of this queue, whose completion will give another occasion to ring;
-//! * fewer than the limit wait;
+//! * fewer than the limit wait, or than the largest batch of the mode while the poster says that *more*
+//!   follows at once;
 //! * neither the poster (*last*) nor anybody else (*flush*) asked to ring;
 //! * the first of them has waited less than the hold time.
 //!
@@ -88,6 +89,8 @@ pub struct Policy {
     max_batch: u32,
     /// How many waiting WQEs make one ring.
     limit: u32,
+    /// The same while the poster says that more follows: what he builds is a batch, whatever the load.
+    chain_limit: u32,
     /// WQEs posted and not rung.
     waiting: u32,
 }
@@ -107,6 +110,11 @@ impl Policy {
                 Mode::Batch => batch,
                 Mode::Adaptive => ADAPTIVE_START.min(max_batch),
             },
+            chain_limit: match mode {
+                Mode::Each => 1,
+                Mode::Batch => batch,
+                Mode::Adaptive => max_batch,
+            },
             waiting: 0,
         }
     }
@@ -123,6 +131,11 @@ impl Policy {
         self.limit
     }
 
+    /// WQEs that make one ring while the poster says that more follows.
+    pub const fn chain_limit(&self) -> u32 {
+        self.chain_limit
+    }
+
     /// The mode.
     pub const fn mode(&self) -> Mode {
         self.mode
@@ -136,7 +149,11 @@ impl Policy {
     #[inline(always)]
     pub fn posted(&mut self, wqes: u32, busy: impl FnOnce() -> bool, hint: Hint) -> Option<Cause> {
         let waiting = self.waiting.wrapping_add(wqes);
-        if waiting >= self.limit {
+        let limit = match hint {
+            Hint::More => self.chain_limit,
+            _ => self.limit,
+        };
+        if waiting >= limit {
             return Some(Cause::Limit);
         }
         match hint {
@@ -275,6 +292,26 @@ mod tests {
         assert_eq!(p.posted(1, || true, Hint::None), Some(Cause::Limit));
         assert_eq!(p.rung(1), 4);
         assert_eq!(p.flush(), None);
+    }
+
+    #[test]
+    fn a_chain_is_one_batch_at_any_load() {
+        let mut p = Policy::new(Mode::Adaptive, 4, 8);
+        for _ in 0..8 {
+            p.completed(1, false);
+        }
+        assert_eq!(p.limit(), 1);
+        for _ in 0..7 {
+            assert_eq!(p.posted(1, || false, Hint::More), None);
+        }
+        assert_eq!(p.posted(1, || false, Hint::More), Some(Cause::Limit));
+        assert_eq!(p.rung(1), 8);
+        for _ in 0..7 {
+            p.posted(1, || true, Hint::More);
+        }
+        assert_eq!(p.posted(1, || true, Hint::Last), Some(Cause::Limit));
+        assert_eq!(p.rung(1), 8);
+        assert_eq!(p.posted(1, || true, Hint::None), Some(Cause::Limit));
     }
 
     #[test]

@@ -107,7 +107,8 @@ proptest! {
             }
             m.step(event);
             more &= !m.waiting.is_empty();
-            prop_assert!((m.waiting.len() as u32) < m.policy.limit() || m.waiting.is_empty());
+            let limit = if more { m.policy.chain_limit() } else { m.policy.limit() };
+            prop_assert!((m.waiting.len() as u32) < limit || m.waiting.is_empty());
             prop_assert!(m.waiting.is_empty() || m.busy() || more);
         }
         // Left alone, the clock shows the device everything.
