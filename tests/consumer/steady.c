@@ -43,7 +43,7 @@ static int steady_post(void *unused)
 			steady.refused = err;
 			fsleep(10000);
 		}
-		fsleep(200);
+		fsleep(1000);
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 # with FUA has a READ behind it; a batch of the block layer costs few doorbells.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 90
 
 set -eu

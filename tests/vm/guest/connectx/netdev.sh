@@ -6,6 +6,7 @@
 # data compared.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 120
 

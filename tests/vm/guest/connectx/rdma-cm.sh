@@ -5,6 +5,7 @@
 # rdma-core move data over what it connects; rping verifies it.
 #
 # functions: pf
+# when: long on 7.2
 # timeout: 300
 
 set -eu

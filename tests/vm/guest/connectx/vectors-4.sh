@@ -4,6 +4,7 @@
 # One completion vector per CPU, and one vector for everything else; interrupts arrive on them.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 4
 # timeout: 120
 

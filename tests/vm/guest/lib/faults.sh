@@ -3,11 +3,11 @@
 #
 # For guest tests in which the device does not do its duty. Source lib/ulp.sh and lib/consumer.sh first.
 
-# request JSON: asks the device for something; it must do it.
+# request JSON...: asks the device for something; it must do it all.
 request() {
-	local answer
-	answer=$(connectx-ctl "$1")
-	[[ $answer == *'"ok":true'* ]] || fail "$1: $answer"
+	local answers
+	answers=$(connectx-ctl "$@")
+	[ "$(grep -c '"ok":true' <<< "$answers")" = $# ] || fail "$*: $answers"
 }
 
 # rule FUNCTION FAULT [MORE]: the members of the fault, and those of the rule behind it.
@@ -15,9 +15,13 @@ rule() {
 	request "{\"cmd\":\"fault\",\"function\":\"$1\",\"rule\":{\"fault\":{$2}${3:+,$3}}}"
 }
 
-# inject FUNCTION WHAT
+# inject FUNCTION WHAT...
 inject() {
-	request "{\"cmd\":\"inject\",\"function\":\"$1\",\"what\":{$2}}"
+	local requests=() what
+	for what in "${@:2}"; do
+		requests+=("{\"cmd\":\"inject\",\"function\":\"$1\",\"what\":{$what}}")
+	done
+	request "${requests[@]}"
 }
 
 no_more_faults() {

@@ -5,6 +5,7 @@
 # writes them in bunches, at any moment.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 300
 

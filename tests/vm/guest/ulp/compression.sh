@@ -5,6 +5,7 @@
 # when one in the middle fails; a block that cannot be shuts the queue down.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 240
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|local protection error)

@@ -5,6 +5,7 @@
 # through the interface in C.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 240
 

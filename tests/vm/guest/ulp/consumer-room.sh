@@ -5,6 +5,7 @@
 # has found it full hears once that there is room again. Callbacks that sleep.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 120
 

@@ -5,6 +5,7 @@
 # stranded, whatever happens to the mode meanwhile.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 4
 # timeout: 300
 

@@ -57,11 +57,13 @@ same_objects "$before"
 
 # Events that nothing raised, on all event queues.
 consumer_load steady
+events=()
 for eqn in 0 1 2; do
 	for event in 0 1 4 5 16 17 19 250; do
-		inject pf0 "\"kind\":\"eqe\",\"eqn\":$eqn,\"event\":$event"
+		events+=("\"kind\":\"eqe\",\"eqn\":$eqn,\"event\":$event")
 	done
 done
+inject pf0 "${events[@]}"
 steady_end
 all_well
 same_objects "$before"

@@ -4,6 +4,7 @@
 # Adjacent WRITEs become one WQE, and each of them completes by itself, in order, also on error.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 120
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed:
 

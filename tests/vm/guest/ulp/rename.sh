@@ -4,6 +4,7 @@
 # A device that is renamed, as udev does it, is found under its new name, and its folder with it.
 #
 # functions: pf,vf
+# when: long on 7.2
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
