@@ -301,6 +301,26 @@ impl RawIrqLock {
         unsafe { irq_spin::try_lock(self.raw.get()) }
     }
 
+    /// Gives the lock of `owner` back where that is one store, and leaves it to `otherwise` elsewhere.
+    ///
+    /// # Safety
+    ///
+    /// The caller has it, and these are the `flags` that taking it has returned.
+    #[inline(always)]
+    pub(crate) unsafe fn unlock_else<T>(
+        owner: &T,
+        lock: impl Fn(&T) -> &Self,
+        flags: c_ulong,
+        otherwise: impl FnOnce() -> Result,
+    ) -> Result {
+        if !irq_spin::is_native() {
+            return otherwise();
+        }
+        // SAFETY: Guaranteed by the caller.
+        unsafe { irq_spin::unlock_native(lock(owner).raw.get(), flags) };
+        Ok(())
+    }
+
     /// Gives the lock of `owner` back.
     ///
     /// # Safety

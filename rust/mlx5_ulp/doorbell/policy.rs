@@ -52,10 +52,10 @@ impl Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {
-    /// As many WQEs waited as the mode lets wait.
-    Limit = 0,
     /// The HCA had nothing to do for this queue.
-    Idle = 1,
+    Idle = 0,
+    /// As many WQEs waited as the mode lets wait.
+    Limit = 1,
     /// The poster said that nothing follows.
     Last = 2,
     /// Somebody asked for it.

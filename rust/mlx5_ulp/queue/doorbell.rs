@@ -204,7 +204,8 @@ impl SendQueue {
     /// `signaled_rung` behind it, is not retired.
     #[inline(always)]
     pub(super) fn expects_completion(&self, signaled_rung: u32) -> bool {
-        signaled_rung.wrapping_sub(self.credit.retired()) as i32 > 0
+        // This way round the sign alone says it.
+        (self.credit.retired().wrapping_sub(signaled_rung) as i32) < 0
     }
 
     /// Shows the HCA everything that was posted. Any context.

@@ -23,15 +23,17 @@ use super::ring::{hardware, Ring};
 pub type Cookie = AtomicUsize;
 
 /// The WQE that starts at a block, in one word: number behind its last request in bits 63:32, how many
-/// requests it carries in 31:16, its block as the hardware counts in 15:0. Relaxed atomics, as [`Cookie`].
+/// requests it carries beyond one in 31:16, its block as the hardware counts in 15:0. Relaxed atomics, as
+/// [`Cookie`].
 #[derive(Debug, Default)]
 pub struct Mark(AtomicU64);
 
 impl Mark {
-    /// The mark of the WQE at block `block` that carries `count` requests up to number `last`.
+    /// The mark of the WQE at block `block` that carries `count` requests, at least one, up to number `last`.
     #[inline(always)]
     pub const fn word(block: u32, last: u32, count: u16) -> u64 {
-        (last.wrapping_add(1) as u64) << 32 | (count as u64) << 16 | hardware(block) as u64
+        let more = count.wrapping_sub(1);
+        (last.wrapping_add(1) as u64) << 32 | (more as u64) << 16 | hardware(block) as u64
     }
 
     /// The mark of the WQE one block behind that with the mark `word`, if each carries one request and the
@@ -45,6 +47,12 @@ impl Mark {
     #[inline(always)]
     pub const fn end(word: u64) -> u32 {
         (word >> 32) as u32
+    }
+
+    /// How many requests a WQE with this mark carries.
+    #[inline(always)]
+    pub const fn count(word: u64) -> u32 {
+        (word as u32 >> 16).wrapping_add(1)
     }
 
     /// Notes a WQE with this mark here.
@@ -184,7 +192,7 @@ impl<'a> View<'a> {
     pub fn at(&self, counter: u16, retired: u32, posted: u32) -> Option<Range> {
         let mark = self.marks.get(self.ring.slot(u32::from(counter)))?;
         let word = mark.get();
-        let (end, count) = (Mark::end(word), word as u32 >> 16);
+        let (end, count) = (Mark::end(word), Mark::count(word));
         // How many requests end with this WQE. Those of the WQE itself are all in flight or none.
         let ending = end.wrapping_sub(retired);
         let in_flight = posted.wrapping_sub(retired);

@@ -194,8 +194,7 @@ impl SendQueue {
         poster.signaled_rung = request;
         self.post_counters.rung(cause as usize, 1);
         poster.doorbell.ring(block, head);
-        guard.release();
-        Ok(())
+        guard.release_well()
     }
 
     /// Rings or has it wait, as the policy says, for one signaled WQE that was posted and begins with

@@ -163,6 +163,16 @@ impl PosterCell {
         }
     }
 
+    /// Ends [`PosterGuard::release_well`]; never fails.
+    #[cold]
+    #[inline(never)]
+    fn unlock_paravirtual(&self, flags: c_ulong) -> Result {
+        // SAFETY: The only caller has the lock, with these flags, and forgets that it has it.
+        unsafe { RawIrqLock::unlock(self, |cell| &cell.lock, flags) };
+        // The compiler is not to know: who calls this last returns what it returns.
+        core::hint::black_box(Ok(()))
+    }
+
     /// What [`PosterGuard::into_lock`] was called for.
     ///
     /// # Safety
@@ -195,6 +205,24 @@ impl PosterGuard<'_> {
     pub(super) fn release(self) {
         let mut this = ManuallyDrop::new(self);
         this.give_back();
+    }
+
+    /// As [`PosterGuard::release`], for who returns that all is well: where unlocking is a call, it is that
+    /// function's last, and the other ways need no stack frame.
+    #[inline(always)]
+    pub(super) fn release_well(self) -> Result {
+        let Some(flags) = self.locked else {
+            self.release();
+            return Ok(());
+        };
+        let this = ManuallyDrop::new(self);
+        let cell = opaque(this.cell);
+        // SAFETY: Taken, with these flags; the guard is not dropped.
+        unsafe {
+            RawIrqLock::unlock_else(cell, |cell| &cell.lock, flags, || {
+                cell.unlock_paravirtual(flags)
+            })
+        }
     }
 
     /// The lock alone, if it is there, for another function: [`PosterCell::locked`] undoes this.
