@@ -170,10 +170,15 @@ impl Policy {
     /// unless it is the only one and is to be rung. Then [`Policy::rung`] need not be called.
     #[inline(always)]
     pub fn posted_alone(&self, busy: impl FnOnce() -> bool) -> Option<Cause> {
+        /// Out of the way of who finds the HCA idle: that one does not jump.
+        #[cold]
+        fn at_limit() -> Option<Cause> {
+            Some(Cause::Limit)
+        }
         if self.waiting != 0 {
             None
         } else if self.limit <= 1 {
-            Some(Cause::Limit)
+            at_limit()
         } else if !busy() {
             Some(Cause::Idle)
         } else {

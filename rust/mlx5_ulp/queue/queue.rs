@@ -51,6 +51,7 @@ use crate::{
         registry::Place, //
     },
 };
+use core::ptr::NonNull;
 use kernel::{
     error::code::*,
     ffi::c_void,
@@ -105,9 +106,22 @@ pub(super) struct Hardware {
     pub(super) hold: Hold,
 }
 
+/// Where the data path is, past the count of its [`Arc`]: each post saves the addition.
+struct Road(NonNull<SendQueue>);
+
+// SAFETY: It is used as a `&SendQueue`, and that is `Sync`.
+unsafe impl Send for Road {}
+// SAFETY: As above.
+unsafe impl Sync for Road {}
+
 /// A queue of a consumer.
+///
+/// # Invariants
+///
+/// `road` leads to what `send` owns; neither changes.
 #[pin_data]
 pub(crate) struct Queue {
+    road: Road,
     send: Arc<SendQueue>,
     device: Arc<Device>,
     /// `None` once it is shut down.
@@ -190,8 +204,11 @@ impl Queue {
         let hardware_memory = qp.memory().saturating_add(cq.memory());
         // SAFETY: Fills in 4 bytes.
         let psn = unsafe { bindings::get_random_u32() } & 0x00ff_ffff;
+        // INVARIANT: Made of it.
+        let road = Road(NonNull::from(&*send));
         let queue = Arc::pin_init(
             pin_init!(Self {
+                road,
                 send,
                 device,
                 hardware <- new_mutex!(None, "mlx5_ulp_queue"),
@@ -250,7 +267,8 @@ impl Queue {
     /// The data path.
     #[inline(always)]
     pub(crate) fn send(&self) -> &SendQueue {
-        opaque(&self.send)
+        // SAFETY: By the type invariants it is what `send` keeps alive.
+        opaque(unsafe { self.road.0.as_ref() })
     }
 
     /// Waits until everything that was posted before has completed, and the consumer been told. Sleeps.
