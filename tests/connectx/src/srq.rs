@@ -10,7 +10,7 @@ use crate::caps::LOG_MAX_SRQ;
 use crate::dma::{DmaError, Kind};
 use crate::eq::{AsyncEvent, EventQueues};
 use crate::io::Io;
-use crate::qp::receive::{self, ReceiveWqe};
+use crate::qp::receive::{self, ReceiveWqe, Report};
 use crate::table::Table;
 
 /// Event type of an SRQ that has fallen below its limit (`MLX5_EVENT_TYPE_SRQ_RQ_LIMIT`).
@@ -29,6 +29,17 @@ pub enum SrqKind {
     Rmp,
 }
 
+/// What an XRC SRQ has beyond the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Extended {
+    /// Its domain; only queue pairs of the same one reach it.
+    pub xrcd: u32,
+    /// Where its receives complete.
+    pub cqn: u32,
+    /// Number that stands in completions instead of its own; `None` for the old layout of completions.
+    pub user_index: Option<u32>,
+}
+
 /// Geometry and addresses of a queue.
 #[derive(Clone, Debug)]
 pub struct SrqConfig {
@@ -36,6 +47,8 @@ pub struct SrqConfig {
     /// The context as given, for queries.
     pub context: Vec<u8>,
     pub pd: u32,
+    /// Of an XRC SRQ.
+    pub extended: Option<Extended>,
     pub buffer: QueueBuffer,
     /// Base 2 logarithm of the number of WQEs.
     pub log_size: u8,
@@ -117,7 +130,7 @@ impl Srq {
         if self.failed {
             return None;
         }
-        match self.try_pop(io) {
+        match self.try_pop(srqn, io) {
             Ok(wqe) => {
                 self.report_limit(srqn, eqs, io);
                 wqe
@@ -150,7 +163,7 @@ impl Srq {
         }
     }
 
-    fn try_pop(&mut self, io: &mut Io) -> Result<Option<ReceiveWqe>, DmaError> {
+    fn try_pop(&mut self, srqn: u32, io: &mut Io) -> Result<Option<ReceiveWqe>, DmaError> {
         if self.available() == 0 || self.limit != 0 {
             self.posted =
                 io.memory
@@ -190,6 +203,10 @@ impl Srq {
         Ok(Some(ReceiveWqe {
             index,
             pd: Some(self.config.pd),
+            report: self.config.extended.map(|extended| Report {
+                cqn: extended.cqn,
+                number: extended.user_index.unwrap_or(srqn),
+            }),
             segments: receive::segments(segments),
         }))
     }

@@ -105,11 +105,17 @@ fn rings(
 fn uses(uar: u32, attributes: &Attributes, has_send: bool) -> Uses {
     // The driver's own queue pair for UMR is created before it has a domain.
     let homeless = attributes.service == Service::RegUmr && attributes.pd == 0;
+    // An XRC responder has no doorbell, and the driver names no page (`create_xrc_tgt_qp`). What an XRC queue pair
+    // receives completes where the shared receive queue says; its own receive CQ number is zero from RST2INIT on
+    // (`get_cqs`, both in `drivers/infiniband/hw/mlx5/qp.c`).
+    let xrc = attributes.service == Service::Xrc;
     Uses {
-        uar: Some(uar),
+        uar: (has_send || !xrc).then_some(uar),
         pd: (!homeless).then_some(attributes.pd),
         send_cq: has_send.then_some(attributes.send_cq),
-        receive_cq: (attributes.receive != ReceiveKind::None).then_some(attributes.receive_cq),
+        receive_cq: (attributes.receive != ReceiveKind::None && !xrc)
+            .then_some(attributes.receive_cq),
+        xrcd: xrc.then_some(attributes.xrcd),
         srq: match attributes.receive {
             ReceiveKind::Shared(number) => Some(number),
             _ => None,
@@ -141,6 +147,10 @@ fn hold(hca: &mut Hca, uses: &Uses) -> CmdResult {
             hca.srqs.table.hold(number)?;
             held.srq = uses.srq;
         }
+        if let Some(number) = uses.xrcd {
+            hca.xrcds.hold(number)?;
+            held.xrcd = uses.xrcd;
+        }
         Ok(())
     })();
     if result.is_err() {
@@ -161,6 +171,9 @@ fn release(hca: &mut Hca, uses: &Uses) {
     }
     if let Some(number) = uses.srq {
         hca.srqs.table.release(number);
+    }
+    if let Some(number) = uses.xrcd {
+        hca.xrcds.release(number);
     }
 }
 

@@ -7,7 +7,8 @@ use crate::buffer::QueueBuffer;
 use crate::caps::{LOG_MAX_SRQ_SIZE, MAX_WQE_SIZE_RQ};
 use crate::hca::Hca;
 use crate::ifc;
-use crate::srq::{Srq, SrqConfig, SrqKind};
+use crate::qp::context::NO_USER_INDEX;
+use crate::srq::{Extended, Srq, SrqConfig, SrqKind};
 use crate::{field, size};
 
 macro_rules! command {
@@ -131,6 +132,7 @@ struct Common {
     kind: SrqKind,
     context: Vec<u8>,
     pd: u32,
+    extended: Option<Extended>,
     log_size: u32,
     log_stride: u32,
     log_page_size: u32,
@@ -152,10 +154,15 @@ fn create(hca: &mut Hca, common: Common, pages: &[u8]) -> CmdResult<u32> {
     )
     .map_err(|_| CmdError::new(Status::BadInputLen, "pages do not hold the SRQ"))?;
     hca.pds.find(common.pd)?;
+    if let Some(extended) = common.extended {
+        hca.xrcds.find(extended.xrcd)?;
+        hca.cqs.table.find(extended.cqn)?;
+    }
     let config = SrqConfig {
         kind: common.kind,
         context: common.context,
         pd: common.pd,
+        extended: common.extended,
         buffer,
         log_size: common.log_size as u8,
         stride: 1 << common.log_stride,
@@ -167,6 +174,10 @@ fn create(hca: &mut Hca, common: Common, pages: &[u8]) -> CmdResult<u32> {
         .table
         .insert(Srq::new(config, common.limit as u16))?;
     hca.pds.hold(common.pd)?;
+    if let Some(extended) = common.extended {
+        hca.xrcds.hold(extended.xrcd)?;
+        hca.cqs.table.hold(extended.cqn)?;
+    }
     Ok(number)
 }
 
@@ -184,9 +195,16 @@ fn find(hca: &mut Hca, number: u32, kind: SrqKind) -> CmdResult<&mut Srq> {
 }
 
 fn destroy(hca: &mut Hca, number: u32, kind: SrqKind) -> CmdResult {
-    let pd = find(hca, number, kind)?.config.pd;
-    hca.srqs.table.remove(number)?;
-    hca.pds.release(pd);
+    find(hca, number, kind)?;
+    let config = hca.srqs.table.remove(number)?.config;
+    hca.pds.release(config.pd);
+    if let Some(extended) = config.extended {
+        // No completion of the queue comes after it is gone.
+        let Hca { cqs, eqs, io, .. } = &mut *hca;
+        cqs.drain(extended.cqn, eqs, io);
+        hca.cqs.table.release(extended.cqn);
+        hca.xrcds.release(extended.xrcd);
+    }
     Ok(())
 }
 
@@ -210,6 +228,7 @@ fn create_srq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
         kind: SrqKind::Basic,
         context: context.to_vec(),
         pd: get(field!(mlx5_ifc_srqc_bits, pd)),
+        extended: None,
         log_size: get(field!(mlx5_ifc_srqc_bits, log_srq_size)),
         log_stride: get(field!(mlx5_ifc_srqc_bits, log_rq_stride)) + 4,
         log_page_size: get(field!(mlx5_ifc_srqc_bits, log_page_size)),
@@ -230,11 +249,17 @@ fn create_xrc_srq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdRe
     let get = |field| ifc::get(context, field);
     let high = get(field!(mlx5_ifc_xrc_srqc_bits, db_record_addr_h));
     let low = get(field!(mlx5_ifc_xrc_srqc_bits, db_record_addr_l));
+    let user_index = get(field!(mlx5_ifc_xrc_srqc_bits, user_index));
     let record = (u64::from(high) << 32) | (u64::from(low) << 2);
     let common = Common {
         kind: SrqKind::Xrc,
         context: context.to_vec(),
         pd: get(field!(mlx5_ifc_xrc_srqc_bits, pd)),
+        extended: Some(Extended {
+            xrcd: get(field!(mlx5_ifc_xrc_srqc_bits, xrcd)),
+            cqn: get(field!(mlx5_ifc_xrc_srqc_bits, cqn)),
+            user_index: (user_index != NO_USER_INDEX).then_some(user_index),
+        }),
         log_size: get(field!(mlx5_ifc_xrc_srqc_bits, log_xrc_srq_size)),
         log_stride: get(field!(mlx5_ifc_xrc_srqc_bits, log_rq_stride)) + 4,
         log_page_size: get(field!(mlx5_ifc_xrc_srqc_bits, log_page_size)),
@@ -256,6 +281,7 @@ fn create_rmp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
         kind: SrqKind::Rmp,
         context: context.to_vec(),
         pd: get(field!(mlx5_ifc_rmpc_bits, wq.pd)),
+        extended: None,
         log_size: get(field!(mlx5_ifc_rmpc_bits, wq.log_wq_sz)),
         log_stride: get(field!(mlx5_ifc_rmpc_bits, wq.log_wq_stride)),
         log_page_size: get(field!(mlx5_ifc_rmpc_bits, wq.log_wq_pg_sz)),

@@ -2,7 +2,7 @@
 
 //! Atomics, on the side that has the memory.
 
-use super::access;
+use super::access::{self, Owner};
 use super::env::Env;
 use super::replies;
 use super::requests::{check_depth, Refusal};
@@ -12,7 +12,12 @@ use crate::mkey::Right;
 use crate::wire::{psn_add, AtomicEth, NakCode, Op, Packet};
 
 /// Carries out an atomic; returns how many sequence numbers it takes.
-pub fn take(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>) -> Result<u32, Refusal> {
+pub fn take(
+    qp: &mut Qp,
+    env: &mut Env<'_>,
+    packet: &Packet<'_>,
+    owner: &Owner,
+) -> Result<u32, Refusal> {
     let invalid = Refusal::Nak(NakCode::InvalidRequest);
     let Some(atomic) = packet.ext.atomic else {
         return Err(invalid);
@@ -25,7 +30,7 @@ pub fn take(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>) -> Result<u32, 
     if !qp.attributes.remote_atomic {
         return Err(Refusal::Nak(NakCode::RemoteAccess));
     }
-    let access = qp.owner().access(atomic.rkey, atomic.va, 8, Right::Atomic);
+    let access = owner.access(atomic.rkey, atomic.va, 8, Right::Atomic);
     let op = packet.bth.opcode.op;
     let host_order = env.host_order_atomics;
     let raw = access::update(env.mkeys, env.io, access, |raw| {

@@ -4,7 +4,7 @@
 
 use crate::field;
 use crate::ifc::{self, Field};
-use crate::wire::{Gid, Mac};
+use crate::wire::{Gid, Mac, Transport};
 
 /// Bytes of a context.
 pub const CONTEXT_LEN: usize = crate::size!(mlx5_ifc_qpc_bits);
@@ -21,6 +21,9 @@ pub enum Service {
     Uc,
     /// Unreliable datagram.
     Ud,
+    /// Extended reliable connection: as RC, and each request names a shared receive queue of the responder. One queue
+    /// pair is either requester or responder.
+    Xrc,
     /// Unreliable datagram that owns QP number 1 on the wire: communication management.
     Gsi,
     /// Executes UMR WQEs on behalf of the driver; sends nothing.
@@ -34,6 +37,7 @@ impl Service {
             0x0 => Some(Service::Rc),
             0x1 => Some(Service::Uc),
             0x2 => Some(Service::Ud),
+            0x3 => Some(Service::Xrc),
             0x8 => Some(Service::Gsi),
             0xc => Some(Service::RegUmr),
             _ => None,
@@ -47,7 +51,22 @@ impl Service {
 
     /// Do its packets go to the one peer that the context names?
     pub fn is_connected(self) -> bool {
-        matches!(self, Service::Rc | Service::Uc)
+        matches!(self, Service::Rc | Service::Uc | Service::Xrc)
+    }
+
+    /// Are its packets acknowledged?
+    pub fn is_reliable(self) -> bool {
+        matches!(self, Service::Rc | Service::Xrc)
+    }
+
+    /// How its packets are marked on the wire.
+    pub fn transport(self) -> Transport {
+        match self {
+            Service::Rc | Service::RegUmr => Transport::Rc,
+            Service::Uc => Transport::Uc,
+            Service::Ud | Service::Gsi => Transport::Ud,
+            Service::Xrc => Transport::Xrc,
+        }
     }
 }
 
@@ -115,6 +134,8 @@ pub struct Attributes {
     pub send_cq: u32,
     pub receive_cq: u32,
     pub receive: ReceiveKind,
+    /// XRC domain: the responder serves shared receive queues of this domain.
+    pub xrcd: u32,
     /// Set of Q counters.
     pub counter_set: u32,
     /// Address of the doorbell record: receive counter, send counter.
@@ -125,7 +146,7 @@ pub struct Attributes {
 pub const RNR_RETRY_INFINITE: u32 = 7;
 
 /// `user_index` value that selects completions of version 0.
-const NO_USER_INDEX: u32 = 0x00ff_ffff;
+pub const NO_USER_INDEX: u32 = 0x00ff_ffff;
 
 impl Attributes {
     /// Takes the attributes out of a context; `None` if the service is not one of this device's.
@@ -166,6 +187,7 @@ impl Attributes {
                 1 => ReceiveKind::Shared(get(field!(mlx5_ifc_qpc_bits, srqn_rmpn_xrqn))),
                 _ => ReceiveKind::None,
             },
+            xrcd: get(field!(mlx5_ifc_qpc_bits, xrcd)),
             counter_set: get(field!(mlx5_ifc_qpc_bits, counter_set_id)),
             record: ifc::get64(context, field!(mlx5_ifc_qpc_bits, dbr_addr)),
         })
@@ -248,7 +270,7 @@ mod tests {
         assert_eq!(a.ack_timeout, Some(67_108_864));
         assert_eq!(a.path.dst_mac, [2, 3, 4, 5, 6, 7]);
         assert_eq!(a.user_index, Some(0));
-        ifc::set(&mut c, field!(mlx5_ifc_qpc_bits, st), 3);
+        ifc::set(&mut c, field!(mlx5_ifc_qpc_bits, st), 5);
         assert_eq!(Attributes::decode(&c), None);
     }
 }

@@ -22,7 +22,9 @@ pub fn enter(qp: &mut Qp, env: &mut Env<'_>) {
         return;
     }
     stop(qp, env, State::Error, "Error State");
-    if matches!(qp.attributes.receive, ReceiveKind::Shared(_)) {
+    // An XRC queue pair has no shared receive queue that it could have the last receive of.
+    let shared = matches!(qp.attributes.receive, ReceiveKind::Shared(_));
+    if shared && qp.attributes.service != Service::Xrc {
         env.event(qp.number, QpEvent::LastWqe);
     }
 }
@@ -33,7 +35,7 @@ pub fn enter_from_send(qp: &mut Qp, env: &mut Env<'_>) {
         Service::Uc | Service::Ud | Service::Gsi => {
             stop(qp, env, State::SendError, "Send Error State");
         }
-        Service::Rc | Service::RegUmr => enter(qp, env),
+        Service::Rc | Service::Xrc | Service::RegUmr => enter(qp, env),
     }
 }
 
@@ -137,6 +139,7 @@ pub fn fail_receive(
     syndrome: Syndrome,
     vendor_syndrome: u8,
 ) {
+    let report = qp.report(wqe);
     let failure = Failure {
         tail: Tail {
             wqe_opcode: 0,
@@ -145,10 +148,10 @@ pub fn fail_receive(
             signature: 0,
             op_own: Tail::op_own(Opcode::RESP_ERR, false, 0, 0),
         },
-        srqn: qp.completion_number(),
+        srqn: report.number,
         syndrome,
         vendor_syndrome,
     };
     // As above.
-    let _ = env.fail(qp.attributes.receive_cq, &failure);
+    let _ = env.fail(report.cqn, &failure);
 }

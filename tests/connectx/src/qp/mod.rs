@@ -50,7 +50,7 @@ use crate::wire::{Packet, ParseError};
 use access::Owner;
 use context::{Attributes, Context, ReceiveKind, Service};
 use env::Env;
-use receive::ReceiveRing;
+use receive::{ReceiveRing, ReceiveWqe, Report};
 use requester::{Requester, Step};
 use responder::Responder;
 use ring::SendRing;
@@ -84,6 +84,7 @@ pub struct Uses {
     pub send_cq: Option<u32>,
     pub receive_cq: Option<u32>,
     pub srq: Option<u32>,
+    pub xrcd: Option<u32>,
 }
 
 /// A queue pair.
@@ -155,6 +156,14 @@ impl Qp {
             (None, ReceiveKind::Shared(number)) => number,
             (None, _) => 0,
         }
+    }
+
+    /// Where the completion of a receive goes.
+    pub fn report(&self, wqe: &ReceiveWqe) -> Report {
+        wqe.report.unwrap_or(Report {
+            cqn: self.attributes.receive_cq,
+            number: self.completion_number(),
+        })
     }
 
     /// Takes a new context after a transition to `to`.

@@ -12,6 +12,13 @@ use crate::io::Io;
 use crate::mkey::RESERVED_LKEY;
 use crate::wqe::data::{Data, SIZE};
 
+/// Where the completion of a receive goes, and word 0x20 of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    pub cqn: u32,
+    pub number: u32,
+}
+
 /// A receive WQE that was taken from its queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceiveWqe {
@@ -19,6 +26,8 @@ pub struct ReceiveWqe {
     pub index: u16,
     /// Protection domain of a shared queue, which its segments are checked against.
     pub pd: Option<u32>,
+    /// What an XRC SRQ says of its completions, instead of the queue pair.
+    pub report: Option<Report>,
     pub segments: Pieces,
 }
 
@@ -149,6 +158,7 @@ impl ReceiveRing {
         Ok(Some(ReceiveWqe {
             index,
             pd: None,
+            report: None,
             segments: segments(&bytes),
         }))
     }

@@ -2,7 +2,7 @@
 
 //! What the responder has to answer, in order, and the packets made of it.
 
-use super::access;
+use super::access::{self, Owner};
 use super::env::Env;
 use super::requester::{Step, PKEY};
 use super::responder;
@@ -27,6 +27,8 @@ pub enum Reply {
         psn: u32,
         msn: u32,
         from: Reth,
+        /// Who reads: on XRC, the protection domain is that of the request.
+        owner: Owner,
         sent: u32,
     },
     /// Old value of an atomic.
@@ -62,12 +64,13 @@ pub fn acknowledge(qp: &mut Qp, psn: u32, syndrome: AckSyndrome) {
 }
 
 /// Queues the answer to a READ.
-pub fn read(qp: &mut Qp, psn: u32, from: Reth) {
+pub fn read(qp: &mut Qp, psn: u32, from: Reth, owner: Owner) {
     let msn = qp.responder.msn;
     qp.responder.replies.push_back(Reply::Read {
         psn,
         msn,
         from,
+        owner,
         sent: 0,
     });
 }
@@ -128,13 +131,21 @@ pub fn step(qp: &mut Qp, env: &mut Env<'_>) -> Step {
             psn,
             msn,
             from,
+            owner,
             sent,
-        } => read_response(qp, env, psn, msn, from, sent),
+        } => read_response(qp, env, (psn, msn), from, owner, sent),
     }
     Step::Progress
 }
 
-fn read_response(qp: &mut Qp, env: &mut Env<'_>, psn: u32, msn: u32, from: Reth, sent: u32) {
+fn read_response(
+    qp: &mut Qp,
+    env: &mut Env<'_>,
+    (psn, msn): (u32, u32),
+    from: Reth,
+    owner: Owner,
+    sent: u32,
+) {
     let mtu = qp.attributes.mtu;
     let offset = u64::from(sent) * u64::from(mtu);
     let left = u64::from(from.length).saturating_sub(offset);
@@ -152,7 +163,7 @@ fn read_response(qp: &mut Qp, env: &mut Env<'_>, psn: u32, msn: u32, from: Reth,
     let Some(mut builder) = packet(qp, env, op, at, &ext, len) else {
         return;
     };
-    let access = qp.owner().access(
+    let access = owner.access(
         from.rkey,
         from.va.wrapping_add(offset),
         0,
@@ -180,6 +191,7 @@ fn read_response(qp: &mut Qp, env: &mut Env<'_>, psn: u32, msn: u32, from: Reth,
             psn,
             msn,
             from,
+            owner,
             sent: sent + 1,
         });
     }
@@ -196,7 +208,10 @@ fn packet(
 ) -> Option<PacketBuilder> {
     let path = env.path(&qp.attributes)?;
     let bth = Bth {
-        opcode: Opcode::rc(op),
+        opcode: Opcode {
+            transport: qp.attributes.service.transport(),
+            op,
+        },
         solicited: false,
         pad: 0,
         pkey: PKEY,

@@ -37,6 +37,31 @@ impl From<Fault> for Refusal {
     }
 }
 
+/// Who accesses memory for a request: the queue pair, and on XRC in the protection domain of the shared receive queue
+/// that the packet names. The queue must be of the queue pair's domain.
+///
+/// # Errors
+///
+/// `RemoteAccess`: no such queue, or one of another domain (both are access errors of the queue pair to
+/// `drivers/infiniband/hw/qedr/main.c`; what mlx5 hardware answers stands nowhere).
+pub fn owner(qp: &Qp, env: &Env<'_>, packet: &Packet<'_>) -> Result<Owner, Refusal> {
+    let Some(number) = packet.ext.xrc_srq else {
+        return Ok(qp.owner());
+    };
+    env.srqs
+        .table
+        .get(number)
+        .filter(|srq| {
+            let extended = srq.config.extended;
+            extended.is_some_and(|extended| extended.xrcd == qp.attributes.xrcd)
+        })
+        .map(|srq| Owner {
+            pd: srq.config.pd,
+            ..qp.owner()
+        })
+        .ok_or(Refusal::Nak(NakCode::RemoteAccess))
+}
+
 /// Carries out a packet; returns how many sequence numbers it takes.
 pub fn take(
     qp: &mut Qp,
@@ -45,11 +70,12 @@ pub fn take(
     request: Request,
 ) -> Result<u32, Refusal> {
     check_place(qp, packet, request)?;
+    let owner = owner(qp, env, packet)?;
     match request.kind {
-        RequestKind::Send => take_send(qp, env, packet, request),
-        RequestKind::Write => take_write(qp, env, packet, request),
-        RequestKind::Read => take_read(qp, env, packet),
-        RequestKind::Atomic => atomics::take(qp, env, packet),
+        RequestKind::Send => take_send(qp, env, packet, &owner, request),
+        RequestKind::Write => take_write(qp, env, packet, &owner, request),
+        RequestKind::Read => take_read(qp, env, packet, owner),
+        RequestKind::Atomic => atomics::take(qp, env, packet, &owner),
     }
 }
 
@@ -77,7 +103,17 @@ fn check_place(qp: &Qp, packet: &Packet<'_>, request: Request) -> Result<(), Ref
         .ok_or(Refusal::Nak(NakCode::InvalidRequest))
 }
 
-fn next_receive(qp: &mut Qp, env: &mut Env<'_>) -> Result<ReceiveWqe, Refusal> {
+fn next_receive(
+    qp: &mut Qp,
+    env: &mut Env<'_>,
+    packet: &Packet<'_>,
+) -> Result<ReceiveWqe, Refusal> {
+    if let Some(number) = packet.ext.xrc_srq {
+        let srq = env.srqs.table.get_mut(number);
+        return srq
+            .and_then(|srq| srq.pop(number, env.eqs, env.io))
+            .ok_or(Refusal::NotReady);
+    }
     if let Some(wqe) = qp.responder.spare.take() {
         return Ok(wqe);
     }
@@ -90,11 +126,12 @@ fn take_send(
     qp: &mut Qp,
     env: &mut Env<'_>,
     packet: &Packet<'_>,
+    owner: &Owner,
     request: Request,
 ) -> Result<u32, Refusal> {
     let (wqe, received) = match qp.responder.incoming.take() {
         Some(Incoming::Send { wqe, received }) => (wqe, received),
-        _ => (next_receive(qp, env)?, 0),
+        _ => (next_receive(qp, env, packet)?, 0),
     };
     let total = received.saturating_add(packet.payload.len() as u64);
     if total > wqe.segments.len {
@@ -113,9 +150,9 @@ fn take_send(
             vendor,
         ));
     }
-    let owner = Owner {
-        pd: wqe.pd.unwrap_or(qp.attributes.pd),
-        ..qp.owner()
+    let scatterer = Owner {
+        pd: wqe.pd.unwrap_or(owner.pd),
+        ..*owner
     };
     if !packet.payload.is_empty() {
         env.io
@@ -124,7 +161,7 @@ fn take_send(
     let written = access::scatter(
         env.mkeys,
         env.io,
-        &owner,
+        &scatterer,
         &wqe.segments,
         received,
         packet.payload,
@@ -145,7 +182,7 @@ fn take_send(
         return Ok(1);
     }
     if let Some(key) = packet.ext.invalidate {
-        if env.mkeys.invalidate(key, qp.attributes.pd).is_err() {
+        if env.mkeys.invalidate(key, owner.pd).is_err() {
             return Err(Refusal::Receive(
                 NakCode::RemoteAccess,
                 wqe,
@@ -174,6 +211,7 @@ fn take_write(
     qp: &mut Qp,
     env: &mut Env<'_>,
     packet: &Packet<'_>,
+    owner: &Owner,
     request: Request,
 ) -> Result<u32, Refusal> {
     let (to, received) = match &qp.responder.incoming {
@@ -184,7 +222,7 @@ fn take_write(
                 .reth
                 .ok_or(Refusal::Nak(NakCode::InvalidRequest))?;
             env.count(qp.attributes.counter_set, |c| &mut c.rx_write_requests);
-            check_write(qp, env, &reth)?;
+            check_write(qp, env, owner, &reth)?;
             (reth, 0)
         }
     };
@@ -195,12 +233,10 @@ fn take_write(
     }
     // Before the payload: a message that has to come again must not have been completed.
     let wqe = match request.tail {
-        Tail::Immediate => Some(next_receive(qp, env)?),
+        Tail::Immediate => Some(next_receive(qp, env, packet)?),
         _ => None,
     };
-    let access = qp
-        .owner()
-        .access(to.rkey, to.va.wrapping_add(received), 0, Right::RemoteWrite);
+    let access = owner.access(to.rkey, to.va.wrapping_add(received), 0, Right::RemoteWrite);
     if !packet.payload.is_empty() {
         env.io
             .event(qp.number, "DMA Write", packet.payload.len() as u64);
@@ -242,18 +278,30 @@ fn take_write(
 }
 
 /// May the peer write there? A WRITE of no bytes needs no key.
-fn check_write(qp: &Qp, env: &Env<'_>, to: &Reth) -> Result<(), Refusal> {
-    check_range(qp, env, to, qp.attributes.remote_write, Right::RemoteWrite)
+fn check_write(qp: &Qp, env: &Env<'_>, owner: &Owner, to: &Reth) -> Result<(), Refusal> {
+    check_range(
+        env,
+        owner,
+        to,
+        qp.attributes.remote_write,
+        Right::RemoteWrite,
+    )
 }
 
-pub fn check_read(qp: &Qp, env: &Env<'_>, from: &Reth) -> Result<(), Refusal> {
-    check_range(qp, env, from, qp.attributes.remote_read, Right::RemoteRead)
+pub fn check_read(qp: &Qp, env: &Env<'_>, owner: &Owner, from: &Reth) -> Result<(), Refusal> {
+    check_range(
+        env,
+        owner,
+        from,
+        qp.attributes.remote_read,
+        Right::RemoteRead,
+    )
 }
 
 /// Does the key give this right to the range, on a queue pair that allows it?
 fn check_range(
-    qp: &Qp,
     env: &Env<'_>,
+    owner: &Owner,
     range: &Reth,
     allowed: bool,
     right: Right,
@@ -261,9 +309,7 @@ fn check_range(
     if !allowed {
         return Err(Refusal::Nak(NakCode::RemoteAccess));
     }
-    let access = qp
-        .owner()
-        .access(range.rkey, range.va, range.length.into(), right);
+    let access = owner.access(range.rkey, range.va, range.length.into(), right);
     Ok(env.mkeys.check(&access)?)
 }
 
@@ -272,16 +318,21 @@ pub fn read_packets(reth: &Reth, mtu: u32) -> u32 {
     reth.length.div_ceil(mtu).max(1)
 }
 
-fn take_read(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>) -> Result<u32, Refusal> {
+fn take_read(
+    qp: &mut Qp,
+    env: &mut Env<'_>,
+    packet: &Packet<'_>,
+    owner: Owner,
+) -> Result<u32, Refusal> {
     let reth = packet
         .ext
         .reth
         .ok_or(Refusal::Nak(NakCode::InvalidRequest))?;
     env.count(qp.attributes.counter_set, |c| &mut c.rx_read_requests);
     check_depth(qp)?;
-    check_read(qp, env, &reth)?;
+    check_read(qp, env, &owner, &reth)?;
     qp.responder.msn = psn_add(qp.responder.msn, 1);
-    replies::read(qp, packet.bth.psn, reth);
+    replies::read(qp, packet.bth.psn, reth, owner);
     Ok(read_packets(&reth, qp.attributes.mtu))
 }
 
@@ -302,6 +353,7 @@ fn complete(
     imm: u32,
     byte_cnt: u64,
 ) -> Result<(), Refusal> {
+    let report = qp.report(wqe);
     let success = Success {
         tail: cqe::Tail {
             wqe_opcode: 0,
@@ -310,7 +362,7 @@ fn complete(
             signature: 0,
             op_own: cqe::Tail::op_own(opcode, packet.bth.solicited, 0, 0),
         },
-        srqn: qp.completion_number(),
+        srqn: report.number,
         imm,
         byte_cnt: byte_cnt as u32,
         timestamp: 0,
@@ -318,10 +370,9 @@ fn complete(
         slid: 0,
         ml_path: 0,
     };
-    env.succeed(qp.attributes.receive_cq, &success)
-        .map_err(|_| {
-            env.event(qp.number, QpEvent::Catastrophic);
-            error::enter(qp, env);
-            Refusal::Broken
-        })
+    env.succeed(report.cqn, &success).map_err(|_| {
+        env.event(qp.number, QpEvent::Catastrophic);
+        error::enter(qp, env);
+        Refusal::Broken
+    })
 }

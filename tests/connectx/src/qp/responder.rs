@@ -12,7 +12,7 @@ use super::env::{Env, QpEvent};
 use super::error;
 use super::receive::{ReceiveError, ReceiveWqe};
 use super::replies::{self, Reply};
-use super::requests::{check_read, read_packets, take, Refusal};
+use super::requests::{check_read, owner, read_packets, take, Refusal};
 use super::state::State;
 use super::Qp;
 use crate::faults;
@@ -114,7 +114,7 @@ pub fn receive(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Req
         env.event(qp.number, QpEvent::Established);
     }
     let ahead = psn_diff(packet.bth.psn, qp.responder.expected_psn);
-    if qp.attributes.service == Service::Uc {
+    if !qp.attributes.service.is_reliable() {
         return unreliable(qp, env, packet, request, ahead);
     }
     match ahead {
@@ -155,8 +155,13 @@ fn duplicate(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Reque
             };
             let count = read_packets(&reth, qp.attributes.mtu);
             let end = psn_add(psn, count);
-            if psn_diff(end, qp.responder.expected_psn) <= 0 && check_read(qp, env, &reth).is_ok() {
-                replies::read(qp, psn, reth);
+            let Ok(owner) = owner(qp, env, packet) else {
+                return;
+            };
+            if psn_diff(end, qp.responder.expected_psn) <= 0
+                && check_read(qp, env, &owner, &reth).is_ok()
+            {
+                replies::read(qp, psn, reth, owner);
             }
         }
         RequestKind::Atomic => {
@@ -251,8 +256,5 @@ fn unreliable(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Requ
 
 /// Does the packet belong to the service of the queue pair?
 pub fn speaks(service: Service, transport: Transport) -> bool {
-    matches!(
-        (service, transport),
-        (Service::Rc, Transport::Rc) | (Service::Uc, Transport::Uc)
-    )
+    service.is_connected() && service.transport() == transport
 }

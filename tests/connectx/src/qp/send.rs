@@ -3,7 +3,7 @@
 //! From a message to its packets.
 
 use super::access::{self, Owner};
-use super::context::{Attributes, Service};
+use super::context::Attributes;
 use super::env::Env;
 use super::requester::{next_message, LocalFailure, Position, Step, PKEY};
 use super::work::{Malformed, Pieces, Task, Work};
@@ -11,7 +11,6 @@ use super::Qp;
 use crate::dma::Kind;
 use crate::wire::{
     psn_add, psn_diff, AtomicEth, Bth, Extensions, Op, Opcode, PacketBuilder, Path, Reth, Tail,
-    Transport,
 };
 
 /// Packets of one queue that wait for an acknowledgment at a time.
@@ -38,7 +37,7 @@ pub fn next(qp: &mut Qp, env: &mut Env<'_>) -> Step {
     if work.task.is_read_or_atomic() && reads_out >= qp.attributes.max_reads_out as usize {
         return Step::Idle;
     }
-    let reliable = qp.attributes.service == Service::Rc;
+    let reliable = qp.attributes.service.is_reliable();
     if message.packets == 0 {
         let packets = packets(&work.task, mtu);
         let span = next_psn.wrapping_sub(unacked) & crate::wire::MASK_24;
@@ -127,7 +126,7 @@ fn sent(qp: &mut Qp, env: &Env<'_>, psn: u32) -> Step {
             ..position
         }
     };
-    if qp.attributes.service == Service::Rc {
+    if qp.attributes.service.is_reliable() {
         if requester.ack_deadline.is_none() {
             requester.ack_deadline = qp
                 .attributes
@@ -161,7 +160,10 @@ fn build(
     let first = place.packet == 0;
     let last = place.packet + 1 == packets;
     let offset = u64::from(place.packet) * u64::from(attributes.mtu);
-    let mut ext = Extensions::default();
+    let mut ext = Extensions {
+        xrc_srq: work.xrc_srq,
+        ..Extensions::default()
+    };
     let mut dest_qp = attributes.remote_qpn;
     let mut data: Option<&Pieces> = None;
     let op = match &work.task {
@@ -232,18 +234,14 @@ fn build(
     let answered = matches!(work.task, Task::Read { .. } | Task::Atomic { .. });
     let bth = Bth {
         opcode: Opcode {
-            transport: match attributes.service {
-                Service::Rc | Service::RegUmr => Transport::Rc,
-                Service::Uc => Transport::Uc,
-                Service::Ud | Service::Gsi => Transport::Ud,
-            },
+            transport: attributes.service.transport(),
             op,
         },
         solicited: work.solicited && last,
         pad: 0,
         pkey: PKEY,
         dest_qp,
-        ack_req: attributes.service == Service::Rc
+        ack_req: attributes.service.is_reliable()
             && (last || answered || (place.packet + 1) % ACK_EVERY == 0),
         psn: place.psn,
     };

@@ -168,6 +168,8 @@ impl Aeth {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extensions {
     pub deth: Option<Deth>,
+    /// Number of the shared receive queue that a request of an extended reliable connection is for.
+    pub xrc_srq: Option<u32>,
     pub reth: Option<Reth>,
     pub atomic: Option<AtomicEth>,
     pub aeth: Option<Aeth>,
@@ -188,6 +190,9 @@ impl Extensions {
             let deth = self.deth.unwrap_or(Deth { qkey: 0, src_qp: 0 });
             out.extend(deth.qkey.to_be_bytes());
             out.extend((deth.src_qp & MASK_24).to_be_bytes());
+        }
+        if opcode.has_xrceth() {
+            out.extend((self.xrc_srq.unwrap_or(0) & MASK_24).to_be_bytes());
         }
         if op.has_reth() {
             let reth = self.reth.unwrap_or_default();
@@ -236,6 +241,9 @@ impl Extensions {
                 qkey: u32::from_be_bytes(take_array(bytes)?),
                 src_qp: u32::from_be_bytes(take_array(bytes)?) & MASK_24,
             });
+        }
+        if opcode.has_xrceth() {
+            ext.xrc_srq = Some(u32::from_be_bytes(take_array(bytes)?) & MASK_24);
         }
         if op.has_reth() {
             ext.reth = Some(Reth {

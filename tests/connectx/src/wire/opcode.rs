@@ -11,6 +11,8 @@ pub enum Transport {
     Uc,
     /// Unreliable datagram.
     Ud,
+    /// Extended reliable connection.
+    Xrc,
 }
 
 /// Operation, the lower five bits of the opcode.
@@ -235,6 +237,11 @@ impl Opcode {
         }
     }
 
+    /// Does the packet name a shared receive queue? Each request of the extended reliable connection does.
+    pub fn has_xrceth(self) -> bool {
+        self.transport == Transport::Xrc && self.op.request().is_some()
+    }
+
     /// The byte on the wire.
     pub fn to_byte(self) -> u8 {
         match self.op {
@@ -246,6 +253,7 @@ impl Opcode {
             Transport::Rc => 0x00,
             Transport::Uc => 0x20,
             Transport::Ud => 0x60,
+            Transport::Xrc => 0xa0,
         };
         let low = STANDARD
             .iter()
@@ -265,6 +273,7 @@ impl Opcode {
             0 => Transport::Rc,
             1 => Transport::Uc,
             3 => Transport::Ud,
+            5 => Transport::Xrc,
             _ => return None,
         };
         let op = STANDARD
@@ -272,7 +281,7 @@ impl Opcode {
             .find(|(low, _)| *low == byte & 0x1f)
             .map(|(_, op)| *op)?;
         let allowed = match transport {
-            Transport::Rc => true,
+            Transport::Rc | Transport::Xrc => true,
             // Sends and writes only, nothing that is answered.
             Transport::Uc => op.request().is_some_and(|r| {
                 matches!(r.kind, RequestKind::Send | RequestKind::Write)
@@ -297,8 +306,8 @@ mod tests {
                 known += 1;
             }
         }
-        // RC: all; UC: sends and writes without the two invalidates; UD: two; and two masked atomics.
-        assert_eq!(known, 23 + 12 + 2 + 2);
+        // RC and XRC: all; UC: sends and writes without the two invalidates; UD: two; and two masked atomics.
+        assert_eq!(known, 2 * 23 + 12 + 2 + 2);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub fn is_reliable(frame: &[u8]) -> bool {
     net::parse(frame)
         .and_then(|parsed| parsed.transport.first().copied())
         .and_then(Opcode::from_byte)
-        .is_some_and(|opcode| opcode.transport == Transport::Rc)
+        .is_some_and(|opcode| matches!(opcode.transport, Transport::Rc | Transport::Xrc))
 }
 
 /// A frame in the making: headers are in place, the payload is filled where it lies, the ICRC comes last.
@@ -193,6 +193,7 @@ mod tests {
             AtomicEth::plain_masks(op)
         };
         Extensions {
+            xrc_srq: opcode.has_xrceth().then_some(0x0030_4050),
             deth: (opcode.transport == Transport::Ud).then_some(Deth {
                 qkey: 0x8001_0000,
                 src_qp: 0x123456,

@@ -85,6 +85,7 @@ fn random_frame(rng: &mut SmallRng, to: usize, qpns: &[u32], keys: &[u32], memor
         AckSyndrome::Nak(connectx::wire::NakCode::RemoteAccess),
     ];
     let ext = Extensions {
+        xrc_srq: Some(rng.next_u32()),
         deth: Some(Deth {
             qkey: 0x1111,
             src_qp: 1,

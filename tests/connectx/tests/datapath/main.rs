@@ -13,3 +13,4 @@ mod keys;
 mod opcodes;
 mod transfer;
 mod wire;
+mod xrc;

@@ -4,7 +4,7 @@
 
 use super::{Malformed, Operands, Piece, Pieces, Task, Work};
 use crate::qp::context::{Attributes, Service};
-use crate::wire::Tail;
+use crate::wire::{Tail, MASK_24};
 use crate::wqe::atomic::{self, Atomic, MaskedAtomic};
 use crate::wqe::av::{self, AddressVector};
 use crate::wqe::ctrl::{self, Ctrl};
@@ -13,6 +13,9 @@ use crate::wqe::opcode::Opcode;
 use crate::wqe::rdma::{self, RemoteAddr};
 use crate::wqe::umr::{self, UmrCtrl};
 use crate::wqe::{blocks, DS};
+
+/// Bytes of the segment that names the peer's shared receive queue (`struct mlx5_wqe_xrc_seg`).
+const XRC_SIZE: usize = 16;
 
 /// A cursor over the segments of a WQE.
 struct Reader<'a> {
@@ -29,6 +32,17 @@ impl Reader<'_> {
             .ok_or(Malformed::Segments)?;
         self.at += N;
         Ok(*array)
+    }
+
+    /// The peer's shared receive queue. rdma-core's provider leaves the segment out where nothing is sent.
+    fn xrc_srq(&mut self, opcode: Opcode, service: Service) -> Result<Option<u32>, Malformed> {
+        if service != Service::Xrc || matches!(opcode, Opcode::NOP | Opcode::UMR) {
+            return Ok(None);
+        }
+        let segment = self.take::<XRC_SIZE>()?;
+        Ok(segment
+            .first_chunk()
+            .map(|number| u32::from_be_bytes(*number) & MASK_24))
     }
 
     /// The data segments up to the end of the WQE.
@@ -83,6 +97,7 @@ impl Work {
         if ctrl.head.qpn != qpn || ctrl.head.index != index {
             return Err(Malformed::Control);
         }
+        let xrc_srq = reader.xrc_srq(ctrl.head.opcode, attributes.service)?;
         let task = decode_task(&ctrl, &mut reader, attributes)?;
         Ok(Work {
             index,
@@ -92,6 +107,7 @@ impl Work {
             local_event: ctrl.flags.signal() == ctrl::Signal::AlwaysWithEvent,
             solicited: ctrl.flags.solicited(),
             fence: ctrl.flags.fence().ok_or(Malformed::Fence)?,
+            xrc_srq,
             task,
             bytes,
         })
@@ -105,7 +121,7 @@ fn decode_task(
 ) -> Result<Task, Malformed> {
     let service = attributes.service;
     let connected = service.is_connected();
-    let reliable = service == Service::Rc;
+    let reliable = service.is_reliable();
     let immediate = ctrl.imm;
     match ctrl.head.opcode {
         Opcode::NOP => Ok(Task::Nop),
@@ -137,6 +153,10 @@ fn decode_task(
             from: RemoteAddr::decode(&reader.take::<{ rdma::SIZE }>()?),
             data: pointers_only(reader.pieces()?)?,
         }),
+        // The opcodes of masked atomics on the wire are of the reliable connection alone.
+        Opcode::ATOMIC_MASKED_CS | Opcode::ATOMIC_MASKED_FA if service != Service::Rc => {
+            Err(Malformed::Opcode)
+        }
         op if op.is_atomic() && reliable => {
             let at = RemoteAddr::decode(&reader.take::<{ rdma::SIZE }>()?);
             let operands = decode_operands(op, reader)?;
@@ -339,6 +359,26 @@ mod tests {
     }
 
     #[test]
+    fn an_extended_connection_names_a_queue_of_the_peer() {
+        let remote = REMOTE.encode();
+        let mut queue = [0u8; 16];
+        queue[..4].copy_from_slice(&0x0012_3456u32.to_be_bytes());
+        let write = decode(wqe(Opcode::RDMA_WRITE, &[&queue, &remote, &data(9)]), 3).unwrap();
+        assert_eq!(write.xrc_srq, Some(0x12_3456));
+        assert!(matches!(write.task, Task::Write { to, .. } if to == REMOTE));
+        assert_eq!(decode(wqe(Opcode::NOP, &[]), 3).unwrap().xrc_srq, None);
+        let umr = decode(wqe(Opcode::UMR, &[&[0; 112]]), 3).unwrap();
+        assert_eq!(umr.xrc_srq, None);
+        let none = decode(wqe(Opcode::SEND, &[]), 3);
+        assert_eq!(none.unwrap_err(), Malformed::Segments);
+        let masked = wqe(
+            Opcode::ATOMIC_MASKED_FA,
+            &[&queue, &remote, &[0; 16], &data(8)],
+        );
+        assert_eq!(decode(masked, 3).unwrap_err(), Malformed::Opcode);
+    }
+
+    #[test]
     fn what_does_not_fit_is_malformed() {
         let remote = REMOTE.encode();
         let cases: [(&str, Opcode, Vec<&[u8]>, Malformed); 4] = [
@@ -406,7 +446,7 @@ mod tests {
                 }
                 .encode();
             }
-            let service = [0, 1, 2, 8, 0xc][rng.random_range(0..5)];
+            let service = [0, 1, 2, 3, 8, 0xc][rng.random_range(0..6)];
             if let Ok(work) = decode(bytes, service) {
                 for piece in work.task.data().iter().flat_map(|d| &d.pieces) {
                     if let Piece::Inline { at, len } = piece {

@@ -127,6 +127,8 @@ pub struct Work {
     /// The peer's completion counts as solicited.
     pub solicited: bool,
     pub fence: Fence,
+    /// Shared receive queue of the peer, on an extended reliable connection.
+    pub xrc_srq: Option<u32>,
     pub task: Task,
     /// The WQE's bytes, for inline data.
     pub bytes: Vec<u8>,

@@ -30,6 +30,7 @@ pub struct QpSpec {
     pub log_sq: u32,
     pub log_rq: u32,
     pub srqn: Option<u32>,
+    pub xrcd: u32,
     /// May it register pages, as those of the kernel?
     pub registers: bool,
 }
@@ -41,6 +42,7 @@ impl Default for QpSpec {
             log_sq: 6,
             log_rq: 4,
             srqn: None,
+            xrcd: 0,
             registers: true,
         }
     }
@@ -93,6 +95,7 @@ impl Side {
             field!(mlx5_ifc_create_qp_in_bits, qpc.log_sq_size),
             spec.log_sq,
         );
+        set(field!(mlx5_ifc_create_qp_in_bits, qpc.xrcd), spec.xrcd);
         match spec.srqn {
             Some(srqn) => {
                 set(field!(mlx5_ifc_create_qp_in_bits, qpc.rq_type), 1);
@@ -135,6 +138,35 @@ impl Side {
             rq_stride,
             rq_size: 1 << spec.log_rq,
             record,
+        }
+    }
+
+    /// The responder of an extended reliable connection, as the driver makes it: no send queue, no pages, no UAR page.
+    pub fn create_xrc_target(&mut self, pd: u32, srqn: u32, xrcd: u32) -> QpHandle {
+        let mut input = command(0x500, size!(mlx5_ifc_create_qp_in_bits));
+        for (field, value) in [
+            (field!(mlx5_ifc_create_qp_in_bits, qpc.st), 3),
+            (field!(mlx5_ifc_create_qp_in_bits, qpc.pd), pd),
+            (field!(mlx5_ifc_create_qp_in_bits, qpc.rq_type), 1),
+            (field!(mlx5_ifc_create_qp_in_bits, qpc.no_sq), 1),
+            (field!(mlx5_ifc_create_qp_in_bits, qpc.srqn_rmpn_xrqn), srqn),
+            (field!(mlx5_ifc_create_qp_in_bits, qpc.xrcd), xrcd),
+            (field!(mlx5_ifc_create_qp_in_bits, qpc.user_index), 0x55),
+        ] {
+            ifc::set(&mut input, field, value);
+        }
+        let out = self.cmd(&input, 0x10).expect("CREATE_QP");
+        QpHandle {
+            qpn: ifc::get(&out, field!(mlx5_ifc_create_qp_out_bits, qpn)),
+            pd,
+            pi: 0,
+            rq_pi: 0,
+            sq: 0,
+            sq_blocks: 0,
+            rq: 0,
+            rq_stride: 0,
+            rq_size: 0,
+            record: 0,
         }
     }
 
