@@ -219,9 +219,12 @@ impl PosterGuard<'_> {
         let cell = opaque(this.cell);
         // SAFETY: Taken, with these flags; the guard is not dropped.
         unsafe {
-            RawIrqLock::unlock_else(cell, |cell| &cell.lock, flags, || {
-                cell.unlock_paravirtual(flags)
-            })
+            RawIrqLock::unlock_else(
+                cell,
+                |cell| &cell.lock,
+                flags,
+                || cell.unlock_paravirtual(flags),
+            )
         }
     }
 

@@ -61,14 +61,14 @@ under_load() {
 }
 
 under_load &
-load=$!
+writer=$!
 inject pf0 '"kind":"port","up":false'
 until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
 sleep 2
 inject pf0 '"kind":"port","up":true'
 until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
 touch /tmp/enough
-wait $load || fail "the load has not survived the loss of the link"
+wait $writer || fail "the load has not survived the loss of the link"
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 
