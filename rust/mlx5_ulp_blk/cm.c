@@ -24,14 +24,16 @@ static void lost(void *context, enum mlx5_ulp_conn_event event, int status)
 		mlx5_ulp_blk_lost(context);
 }
 
-static void parted(void *context, enum mlx5_ulp_conn_event event, int status)
+static void served(void *context, enum mlx5_ulp_conn_event event, int status)
 {
-	if (event == MLX5_ULP_CONN_CLOSED)
+	if (event == MLX5_ULP_CONN_ESTABLISHED)
+		mlx5_ulp_blk_joined(context);
+	else if (event == MLX5_ULP_CONN_CLOSED)
 		mlx5_ulp_blk_parted(context);
 }
 
 static const struct mlx5_ulp_conn_ops lost_ops = { .event = lost };
-static const struct mlx5_ulp_conn_ops parted_ops = { .event = parted };
+static const struct mlx5_ulp_conn_ops served_ops = { .event = served };
 
 struct mlx5_ulp_conn *mlx5_ulp_blk_resolve(const char *address, const char *port,
 					   void *context)
@@ -72,7 +74,7 @@ static int request(void *context, struct mlx5_ulp_conn_request *request)
 	if (err)
 		return err;
 	request->queue = guest.queue;
-	request->ops = &parted_ops;
+	request->ops = &served_ops;
 	request->context = guest.context;
 	request->answer.data = guest.answer;
 	request->answer.length = guest.answer_length;

@@ -155,6 +155,7 @@ impl configfs::GroupOperations for Exports {
                 size_mib: 1,
                 power: 2,
                 port: 3,
+                served: 4,
             ],
         };
         let own_name = name_of(name)?;
@@ -399,5 +400,15 @@ impl AttributeOperations<2> for ExportFolder {
             let name = CString::try_from(&*inner.name)?;
             Published::new(name, device, inner.size_mib, inner.port as u16)
         })
+    }
+}
+
+#[vtable]
+impl AttributeOperations<4> for ExportFolder {
+    type Data = ExportFolder;
+
+    fn show(this: &ExportFolder, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
+        let served = this.inner.lock().on.as_ref().map_or(0, Published::serves);
+        show(page, fmt!("{served}"))
     }
 }

@@ -322,6 +322,8 @@ impl Core {
             probe(link.queue(), range, peer.address, peer.rkey)?;
             links.push(link, GFP_KERNEL)?;
         }
+                // WRITEs of 0 bytes: see `alive`. No memory has a key for more.
+                access: Access::REMOTE_WRITE,
         Ok((links, found.ok_or(EINVAL)?))
     }
 

@@ -69,7 +69,7 @@ impl Export {
 /// An export that can be found, until this is dropped. Then its memory is gone.
 pub(crate) struct Published {
     // Nobody is served any more when the memory goes.
-    _listener: Option<Listener>,
+    listener: Option<Listener>,
     export: Arc<Export>,
 }
 
@@ -99,10 +99,14 @@ impl Published {
             port => Some(Listener::new(export.clone(), port)?),
         };
         EXPORTS.lock().push(export.clone(), GFP_KERNEL)?;
-        Ok(Self {
-            _listener: listener,
-            export,
-        })
+        Ok(Self { listener, export })
+    }
+}
+
+impl Published {
+    /// How many queues of disks it serves by way of its port. Sleeps.
+    pub(crate) fn serves(&self) -> usize {
+        self.listener.as_ref().map_or(0, Listener::serves)
     }
 }
 

@@ -2,18 +2,29 @@
 
 //! An export that waits for disks at a port.
 //!
-//! One queue serves each queue of a disk. It goes when its connection has ended, or when the same queue of the same
-//! disk comes again, which has lost its connections then, all of them: the newcomer is refused until the old queue
-//! pairs are destroyed, and tries again.
+//! One queue serves each queue of a disk. It goes when its connection has ended, when the disk does not
+//! [answer](crate::alive), or when the same queue of the same disk comes again, which has lost its connections then,
+//! all of them: the newcomer is refused until the old queue pairs are destroyed, and tries again.
 
 use crate::{
+    alive::{
+        self,
+        Alive, //
+    },
     connector::Conn,
     export::Export,
     greeting::{
         Guest,
         ANSWER, //
     },
-    ulp::Queue,
+    pulse::{
+        Beat,
+        Pulse, //
+    },
+    ulp::{
+        Queue,
+        Request, //
+    },
     ulp_bindings as bindings,
     work_item::{
         Work,
@@ -22,14 +33,7 @@ use crate::{
 };
 use core::{
     mem::offset_of,
-    ptr::NonNull,
-    sync::atomic::{
-        AtomicBool,
-        Ordering::{
-            Acquire,
-            Release, //
-        }, //
-    },
+    ptr::NonNull, //
 };
 use kernel::{
     error::from_err_ptr,
@@ -54,19 +58,8 @@ struct Served {
     /// `None` while it is being given back. The connection before its queue.
     body: Option<(Conn, Queue)>,
     /// Outlives the connection, which tells it.
-    parting: KBox<Parting>,
+    alive: Arc<Request<Alive>>,
 }
-
-/// What the end of a connection is told to.
-struct Parting {
-    gone: AtomicBool,
-    service: NonNull<Service>,
-}
-
-// SAFETY: The service is `Sync`, and outlives it.
-unsafe impl Send for Parting {}
-// SAFETY: As above.
-unsafe impl Sync for Parting {}
 
 /// What a listener knows.
 #[pin_data]
@@ -75,9 +68,12 @@ struct Service {
     answer: [u8; ANSWER],
     #[pin]
     served: Mutex<KVec<Served>>,
-    /// Gives back queues whose connection has ended.
+    /// Gives back queues whose disk is gone.
     #[pin]
     reap: WorkItem,
+    /// Asks disks whether they are there.
+    #[pin]
+    pulse: Pulse,
 }
 
 /// Waits for disks, until it is dropped.
@@ -104,16 +100,25 @@ impl Listener {
                 served <- new_mutex!(KVec::new(), "mlx5_ulp_blk_served"),
                 // SAFETY: At the offset that is told; `drop` disables it.
                 reap <- unsafe { WorkItem::new::<Service>() },
+                // SAFETY: As above.
+                pulse <- unsafe { Pulse::new::<Service>() },
             }? Error),
             GFP_KERNEL,
         )?;
         let context = core::ptr::from_ref(&*service).cast_mut().cast();
         // SAFETY: `drop` ends the listener before the service goes.
         let raw = from_err_ptr(unsafe { bindings::mlx5_ulp_blk_listen(port, context) })?;
-        Ok(Self {
+        let this = Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
             service,
-        })
+        };
+        this.service.pulse.after(alive::PERIOD_MS);
+        Ok(this)
+    }
+
+    /// How many queues are served. Sleeps.
+    pub(crate) fn serves(&self) -> usize {
+        self.service.served.lock().len()
     }
 }
 
@@ -121,6 +126,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // SAFETY: Made by `new`.
         unsafe { bindings::mlx5_ulp_blk_unlisten(self.raw.as_ptr()) };
+        self.service.pulse.disable();
         // Before what it may be giving back goes; what ends from here on asks for it in vain.
         self.service.reap.disable();
         let served = core::mem::take(&mut *self.service.served.lock());
@@ -150,25 +156,19 @@ impl Service {
             // A disk connects all of its queues or none. One by one they would cost it as many attempts as
             // there are: each would find the next.
             for old in served.iter().filter(|s| s.guest.disk == guest.disk) {
-                old.parting.gone.store(true, Release);
+                old.alive.data().part();
             }
-            self.reap.queue();
             return Err(EBUSY);
         }
         if served.len() >= MAX_GUESTS {
             return Err(ENOSPC);
         }
         let queue = self.export.serving_queue()?;
-        let parting = KBox::new(
-            Parting {
-                gone: AtomicBool::new(false),
-                service: NonNull::from(self),
-            },
-            GFP_KERNEL,
-        )?;
+        // SAFETY: The service gives back what it serves before it goes.
+        let alive = unsafe { Alive::new(&self.reap)? };
         let result = (
             queue.as_ptr(),
-            core::ptr::from_ref(&*parting).cast_mut().cast(),
+            core::ptr::from_ref(alive.data()).cast_mut().cast(),
         );
         served.reserve(1, GFP_KERNEL)?;
         // SAFETY: The caller guarantees it; there is room, so nothing fails after this.
@@ -177,7 +177,7 @@ impl Service {
             Served {
                 guest,
                 body: Some((conn, queue)),
-                parting,
+                alive,
             },
             GFP_KERNEL,
         )?;
@@ -194,7 +194,7 @@ impl Work for Service {
                 .served
                 .lock()
                 .iter_mut()
-                .filter(|s| s.parting.gone.load(Acquire))
+                .filter(|s| s.alive.data().is_gone())
                 .find_map(|s| s.body.take());
             match body {
                 // Not under the lock, which whoever wants to connect takes.
@@ -207,6 +207,19 @@ impl Work for Service {
         }
         // Only now may they come again.
         self.served.lock().retain(|s| s.body.is_some());
+    }
+}
+
+impl Beat for Service {
+    const PULSE: usize = offset_of!(Service, pulse);
+
+    fn beat(&self) {
+        for served in self.served.lock().iter() {
+            if let Some((_, queue)) = &served.body {
+                Alive::ask(&served.alive, queue);
+            }
+        }
+        self.pulse.after(alive::PERIOD_MS);
     }
 }
 
@@ -246,6 +259,17 @@ unsafe extern "C" fn mlx5_ulp_blk_request(
     }
 }
 
+/// A disk knows that it is served.
+///
+/// # Safety
+///
+/// `context` must be that of [`Service::accept`].
+#[no_mangle]
+unsafe extern "C" fn mlx5_ulp_blk_joined(context: *mut c_void) {
+    // SAFETY: It outlives the connection, which waits for this call when it is given back.
+    unsafe { &*context.cast::<Alive>() }.joined();
+}
+
 /// A connection has ended.
 ///
 /// # Safety
@@ -254,8 +278,5 @@ unsafe extern "C" fn mlx5_ulp_blk_request(
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_blk_parted(context: *mut c_void) {
     // SAFETY: It outlives the connection, which waits for this call when it is given back.
-    let parting = unsafe { &*context.cast::<Parting>() };
-    parting.gone.store(true, Release);
-    // SAFETY: The service outlives what it serves.
-    unsafe { parting.service.as_ref() }.reap.queue();
+    unsafe { &*context.cast::<Alive>() }.part();
 }

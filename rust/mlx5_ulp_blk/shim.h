@@ -97,6 +97,8 @@ void mlx5_ulp_blk_unlisten(struct mlx5_ulp_listener *listener);
 
 /* In Rust. Whether to accept; of a listener. */
 int mlx5_ulp_blk_request(void *context, struct mlx5_ulp_blk_guest *guest);
+/* In Rust. Who was accepted has heard of it. */
+void mlx5_ulp_blk_joined(void *context);
 /* In Rust. A connection that was accepted has ended. */
 void mlx5_ulp_blk_parted(void *context);
 /* In Rust. A connection of ours has ended. */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # A disk whose memory is another guest's, found by rdma_cm: data with checksums, the cable out under load, a
-# target that ends its export.
+# disk that goes without a word, a target that ends its export.
 #
 # functions: pf,vf
 # when: long on 7.2
@@ -36,6 +36,15 @@ blk_load
 if [ "$GUEST" = 2 ]; then
 	export_on 16 device=mlx5_0 port=7471
 	say exported
+	hear 300 connected
+	[ "$(cat $exports/e/served)" -ge 1 ] || fail "nobody is served"
+	say seen
+	hear 100 vanished
+	forgotten() {
+		[ "$(cat $exports/e/served)" = 0 ]
+	}
+	until_true 100 forgotten || fail "$(cat $exports/e/served) queues of a disk that has vanished are served"
+	say forgotten
 	hear 300 enough
 	export_off
 	say gone
@@ -72,8 +81,16 @@ wait $writer || fail "the load has not survived the loss of the link"
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 
-# The target says goodbye: noticed without I/O.
+# Nothing arrives any more of what the disk sends, its goodbye neither: its target finds out by itself.
+say connected
+hear 100 seen
+rule pf0 '"kind":"frame-loss"' '"every":1,"count":0'
 disk_off
+say vanished
+hear 120 forgotten
+no_more_faults
+
+# The target says goodbye: noticed without I/O.
 disk_on target=10.0.0.2:7471 reconnect_s=1
 say enough
 hear 60 gone
