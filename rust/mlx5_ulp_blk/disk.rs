@@ -43,14 +43,15 @@ use crate::{
 use core::{
     ops::RangeInclusive,
     sync::atomic::{
+        AtomicBool,
         AtomicPtr,
         AtomicU32,
         AtomicU64,
         AtomicU8,
         Ordering::{
-            AcqRel,
             Acquire,
-            Relaxed, //
+            Relaxed,
+            SeqCst, //
         }, //
     },
 };
@@ -127,6 +128,8 @@ pub(crate) struct Core {
     number: u64,
     settings: Settings,
     state: AtomicU8,
+    /// A connection was lost since the last attempt to connect began.
+    hurt: AtomicBool,
     local_key: AtomicU32,
     dma_device: AtomicPtr<device>,
     rkey: AtomicU32,
@@ -162,6 +165,7 @@ impl Core {
                 number: unsafe { get_random_u64() },
                 settings,
                 state: AtomicU8::new(State::Live as u8),
+                hurt: AtomicBool::new(false),
                 local_key: AtomicU32::new(0),
                 dma_device: AtomicPtr::new(core::ptr::null_mut()),
                 rkey: AtomicU32::new(0),
@@ -211,9 +215,23 @@ impl Core {
 
     /// Changes the state from `from` to `to`; `false` if it was another.
     pub(crate) fn change(&self, from: State, to: State) -> bool {
+        // Ordered with `hurt`, see there.
         self.state
-            .compare_exchange(from as u8, to as u8, AcqRel, Acquire)
+            .compare_exchange(from as u8, to as u8, SeqCst, SeqCst)
             .is_ok()
+    }
+
+    /// Notes, or forgets, that a connection was lost.
+    ///
+    /// Who loses one notes that and then changes the state if it is live; who has made new ones changes the
+    /// state to live and then looks here. In one order of all four, so that at least one of them sees the other.
+    pub(crate) fn set_hurt(&self, hurt: bool) {
+        self.hurt.store(hurt, SeqCst);
+    }
+
+    /// Whether a connection was lost since [`Core::set_hurt`] forgot.
+    pub(crate) fn is_hurt(&self) -> bool {
+        self.hurt.load(SeqCst)
     }
 
     /// Gives it up for good.
@@ -304,6 +322,8 @@ impl Core {
             let attr = QueueAttr {
                 max_sge: RANGES as u32,
                 vector: index,
+                // WRITEs of 0 bytes: see `alive`. No memory has a key for more.
+                access: Access::REMOTE_WRITE,
                 ..QueueAttr::new(depth)
             };
             let guest = Guest {
@@ -322,8 +342,6 @@ impl Core {
             probe(link.queue(), range, peer.address, peer.rkey)?;
             links.push(link, GFP_KERNEL)?;
         }
-                // WRITEs of 0 bytes: see `alive`. No memory has a key for more.
-                access: Access::REMOTE_WRITE,
         Ok((links, found.ok_or(EINVAL)?))
     }
 

@@ -237,7 +237,6 @@ impl Core {
     pub(crate) fn complete(&self, mut io: Io) {
         let result = io.result();
         if result.is_ok() {
-            io.retries = 0;
             mq::end(io, Ok(()));
         } else if result == Err(EAGAIN) && self.state() != State::Dead {
             // A queue was full, of which a flush hears as late as this: nothing is wrong with the connection.
@@ -247,7 +246,6 @@ impl Core {
             self.count_retry();
             mq::requeue(io);
         } else {
-            io.retries = 0;
             mq::end(io, Err(EIO));
         }
     }

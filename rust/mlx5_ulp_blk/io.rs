@@ -141,6 +141,14 @@ impl Io {
         self.rq
     }
 
+    /// The start of a request, or of one that was requeued: only the latter keeps count.
+    pub(crate) fn start(&mut self) {
+        // SAFETY: By the type invariant the request is a started one.
+        if unsafe { bindings::mlx5_ulp_blk_is_new(self.rq.as_ptr()) } {
+            self.retries = 0;
+        }
+    }
+
     /// What it asks for, where on the disk and how much, in bytes. `None` if it is nothing that the disk
     /// does.
     pub(crate) fn what(&self) -> Option<(Op, u64, u32)> {

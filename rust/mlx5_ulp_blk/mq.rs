@@ -91,7 +91,8 @@ unsafe extern "C" fn queue_rq(
     // SAFETY: The request is ours and not started yet.
     unsafe { bindings::blk_mq_start_request(rq.as_ptr()) };
     // SAFETY: Just started.
-    let io = unsafe { Io::from_raw(pdu(rq)) };
+    let mut io = unsafe { Io::from_raw(pdu(rq)) };
+    io.start();
     // SAFETY: This is `queue_rq`.
     let steady = unsafe { Steady::new() };
     status(core.queue(steady, io, index as usize, last))

@@ -31,6 +31,7 @@ const PAUSE_MS: u32 = 1000;
 impl Core {
     /// A connection does not work any more. Any context.
     pub(crate) fn lost(&self) {
+        self.set_hurt(true);
         if self.change(State::Live, State::Away) {
             self.work.after(0);
         }
@@ -105,6 +106,8 @@ impl Core {
     ///
     /// `ESTALE` if there is a target, but not the one that has the data; those of the connector.
     fn reconnect(&self, control: &mut Control) -> Result {
+        // All that was lost so far is taken down.
+        self.set_hurt(false);
         let (links, peer) = self.connect(control)?;
         if control.peer != Some(peer) {
             return Err(estale());
@@ -122,6 +125,10 @@ impl Core {
         self.count_reconnect();
         if self.change(State::Away, State::Live) {
             pr_info!("{}: the target is back\n", self.name());
+            if self.is_hurt() {
+                // While the others were being connected.
+                self.lost();
+            }
         }
         Ok(())
     }

@@ -32,6 +32,18 @@ u32 mlx5_ulp_blk_what(const struct request *rq, u64 *offset, u32 *length)
 	}
 }
 
+/*
+ * blk-mq clears the flag when a tag becomes another request, and puts a request
+ * that has it back without asking the scheduler.
+ */
+bool mlx5_ulp_blk_is_new(struct request *rq)
+{
+	if (rq->rq_flags & RQF_DONTPREP)
+		return false;
+	rq->rq_flags |= RQF_DONTPREP;
+	return true;
+}
+
 static struct dma_iova_state *iova_state(struct mlx5_ulp_blk_iova *iova)
 {
 	BUILD_BUG_ON(sizeof(struct dma_iova_state) > sizeof(*iova));

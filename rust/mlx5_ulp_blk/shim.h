@@ -30,6 +30,9 @@ enum mlx5_ulp_blk_op {
 /* Returns one of enum mlx5_ulp_blk_op, and where on the disk, both in bytes. */
 u32 mlx5_ulp_blk_what(const struct request *rq, u64 *offset, u32 *length);
 
+/* Whether a request has come to the driver for the first time; later no more. */
+bool mlx5_ulp_blk_is_new(struct request *rq);
+
 /* How a mapping has to be undone; struct dma_iova_state. */
 struct mlx5_ulp_blk_iova {
 	u64 state[2];
