@@ -52,10 +52,10 @@ impl Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {
-    /// The HCA had nothing to do for this queue.
-    Idle = 0,
     /// As many WQEs waited as the mode lets wait.
-    Limit = 1,
+    Limit = 0,
+    /// The HCA had nothing to do for this queue.
+    Idle = 1,
     /// The poster said that nothing follows.
     Last = 2,
     /// Somebody asked for it.
@@ -170,17 +170,17 @@ impl Policy {
     /// unless it is the only one and is to be rung. Then [`Policy::rung`] need not be called.
     #[inline(always)]
     pub fn posted_alone(&self, busy: impl FnOnce() -> bool) -> Option<Cause> {
-        /// Out of the way of who finds the HCA idle: that one does not jump.
+        /// Out of the way of the limit of one, where lone requests bring the adaptive mode: that does not jump.
         #[cold]
-        fn at_limit() -> Option<Cause> {
-            Some(Cause::Limit)
+        fn idle() -> Option<Cause> {
+            Some(Cause::Idle)
         }
         if self.waiting != 0 {
             None
         } else if self.limit <= 1 {
-            at_limit()
+            Some(Cause::Limit)
         } else if !busy() {
-            Some(Cause::Idle)
+            idle()
         } else {
             None
         }

@@ -53,8 +53,7 @@ pub struct PostCounters {
     pub posted: Counter,
     /// Posts refused because the queue was full.
     pub full: Counter,
-    /// Doorbells rung, by cause. Those for the first one, that of a lone request, are all that are left of
-    /// the sum.
+    /// Doorbells rung, by cause. Those for the first one, the usual one, are all that are left of the sum.
     causes: [Counter; CAUSES],
     /// Doorbells rung, by size of batch. The class is for the reader to find.
     batches: [Counter; EXACT + 1],
@@ -265,7 +264,7 @@ impl Totals {
 
     /// Every number with the name it is shown under.
     pub fn named(&self) -> [(&'static str, u64); 13 + CAUSES + BATCHES] {
-        let [idle, limit, last, flush, hold, mode] = self.causes;
+        let [limit, idle, last, flush, hold, mode] = self.causes;
         let [b1, b2, b4, b8, b16, more] = self.batches;
         [
             ("posted", self.posted),
