@@ -356,8 +356,13 @@ impl Hca {
         self.io.memory.reset_traffic();
     }
 
-    /// Takes what waits for delivery.
+    /// Takes what waits for delivery. A port that is down sends nothing, whatever queue it comes from.
     pub fn take_output(&mut self) -> Output {
-        std::mem::take(&mut self.io.output)
+        let mut output = std::mem::take(&mut self.io.output);
+        if !self.port.link_up() {
+            self.io.counters.frames_dropped += output.frames.len() as u64;
+            output.frames.clear();
+        }
+        output
     }
 }

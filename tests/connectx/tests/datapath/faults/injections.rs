@@ -14,9 +14,12 @@ fn the_cable_is_pulled_and_plugged_in() {
     let mut p = pair();
     p.inject(Injection::Port { up: false });
     assert_eq!(p.b.sides[0].next_news().map(|(kind, _)| kind), Some(9));
+    let heard = p.b.sides[1].hca.io.counters.frames_received;
     p.write();
     p.b.settle();
     assert_eq!(p.done(), NONE);
+    // Nor is anything sent.
+    assert_eq!(p.b.sides[1].hca.io.counters.frames_received, heard);
     p.inject(Injection::Port { up: true });
     assert_eq!(p.b.sides[0].next_news().map(|(kind, _)| kind), Some(9));
     // The same again is no event.
