@@ -153,14 +153,15 @@ unsafe extern "C" fn run<T: Work>(raw: *mut bindings::work_struct) {
 
 /// While it exists, this task waits for no input or output when it allocates memory: `memalloc_noio_save()`, which is
 /// inline in `<linux/sched/mm.h>`.
-struct NoIo {
+pub(crate) struct NoIo {
     /// The flag as it was.
     before: u32,
     _task: core::marker::PhantomData<*mut ()>,
 }
 
 impl NoIo {
-    fn new() -> Self {
+    /// From here on.
+    pub(crate) fn new() -> Self {
         // SAFETY: The flags of a task are read and written by itself only, and it is the one that runs this.
         let before = unsafe {
             let flags = &raw mut (*kernel::current!().as_ptr()).flags;

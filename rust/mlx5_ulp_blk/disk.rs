@@ -38,7 +38,10 @@ use crate::{
         Removal, //
     },
     ulp_bindings as bindings,
-    work::Work, //
+    work::{
+        DelayedWork,
+        OrderedQueue, //
+    }, //
 };
 use core::{
     ops::RangeInclusive,
@@ -141,7 +144,7 @@ pub(crate) struct Core {
     retries: AtomicU64,
     reconnects: AtomicU64,
     #[pin]
-    pub(crate) work: Work,
+    pub(crate) work: DelayedWork,
     #[pin]
     pub(crate) control: Mutex<Control>,
     // The last: what is on it goes before.
@@ -150,14 +153,13 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Where its work is.
-    pub(crate) const WORK: usize = core::mem::offset_of!(Core, work);
-
     fn new(name: &CStr, target: CString, settings: Settings) -> Result<Arc<Self>> {
         let queues = match settings.queues {
             0 => kernel::cpu::nr_cpu_ids().min(*QUEUES.end()),
             queues => queues,
         };
+        // Its own: an attempt to connect takes long, and no other disk's is to wait for it when memory is short.
+        let queue = OrderedQueue::new(name)?;
         let core = Arc::try_pin_init(
             try_pin_init!(Self {
                 name: CString::try_from(name)?,
@@ -175,8 +177,8 @@ impl Core {
                 flushes: AtomicU64::new(0),
                 retries: AtomicU64::new(0),
                 reconnects: AtomicU64::new(0),
-                // SAFETY: This is `Core::WORK`; `Disk::drop` disables it.
-                work <- unsafe { Work::new(name) },
+                // SAFETY: At the offset that is told; `Disk::drop` disables it.
+                work <- unsafe { DelayedWork::new::<Self>(Some(queue)) },
                 control <- new_mutex!(
                     Control {
                         quiesced: None,

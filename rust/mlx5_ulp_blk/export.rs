@@ -101,9 +101,7 @@ impl Published {
         EXPORTS.lock().push(export.clone(), GFP_KERNEL)?;
         Ok(Self { listener, export })
     }
-}
 
-impl Published {
     /// How many queues of disks it serves by way of its port. Sleeps.
     pub(crate) fn serves(&self) -> usize {
         self.listener.as_ref().map_or(0, Listener::serves)

@@ -9,7 +9,6 @@
 //! | [`serve`] | an export that waits for disks at a port |
 //! | [`connector`] | how a queue of a disk gets connected with an export |
 //! | [`alive`] | whether the disk that it serves is still there |
-//! | [`pulse`] | work that is done again and again |
 //! | [`greeting`] | what the two tell each other then |
 //! | [`disk`] | a disk: how it comes and goes |
 //! | [`recovery`] | what happens when the peer is away |
@@ -48,7 +47,6 @@ mod greeting;
 mod io;
 mod mq;
 mod probe;
-mod pulse;
 mod recovery;
 mod serve;
 #[path = "../mlx5_ulp_api/mod.rs"]

@@ -18,7 +18,8 @@ use crate::{
     mq::{
         self,
         Quiesced, //
-    }, //
+    },
+    work::Later, //
 };
 use kernel::{
     prelude::*,
@@ -27,6 +28,14 @@ use kernel::{
 
 /// Between two attempts to connect, ms.
 const PAUSE_MS: u32 = 1000;
+
+impl Later for Core {
+    const LATER: usize = core::mem::offset_of!(Core, work);
+
+    fn later(&self) {
+        self.recover();
+    }
+}
 
 impl Core {
     /// A connection does not work any more. Any context.
@@ -55,8 +64,8 @@ impl Core {
         }
     }
 
-    /// The work: brings the disk back, or gives it up. Sleeps.
-    pub(crate) fn recover(&self) {
+    /// Brings the disk back, or gives it up. Sleeps.
+    fn recover(&self) {
         let mut control = self.control.lock();
         // With the lock: whoever makes the disk has it.
         let disk = self.gendisk();

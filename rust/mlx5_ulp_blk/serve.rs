@@ -17,15 +17,15 @@ use crate::{
         Guest,
         ANSWER, //
     },
-    pulse::{
-        Beat,
-        Pulse, //
-    },
     ulp::{
         Queue,
         Request, //
     },
     ulp_bindings as bindings,
+    work::{
+        DelayedWork,
+        Later, //
+    },
     work_item::{
         Work,
         WorkItem, //
@@ -73,7 +73,7 @@ struct Service {
     reap: WorkItem,
     /// Asks disks whether they are there.
     #[pin]
-    pulse: Pulse,
+    pulse: DelayedWork,
 }
 
 /// Waits for disks, until it is dropped.
@@ -101,7 +101,7 @@ impl Listener {
                 // SAFETY: At the offset that is told; `drop` disables it.
                 reap <- unsafe { WorkItem::new::<Service>() },
                 // SAFETY: As above.
-                pulse <- unsafe { Pulse::new::<Service>() },
+                pulse <- unsafe { DelayedWork::new::<Service>(None) },
             }? Error),
             GFP_KERNEL,
         )?;
@@ -210,10 +210,10 @@ impl Work for Service {
     }
 }
 
-impl Beat for Service {
-    const PULSE: usize = offset_of!(Service, pulse);
+impl Later for Service {
+    const LATER: usize = offset_of!(Service, pulse);
 
-    fn beat(&self) {
+    fn later(&self) {
         for served in self.served.lock().iter() {
             if let Some((_, queue)) = &served.body {
                 Alive::ask(&served.alive, queue);

@@ -7,7 +7,6 @@
 #include <linux/blk-mq.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/workqueue.h>
 
@@ -138,14 +137,4 @@ void mlx5_ulp_blk_init_work(struct delayed_work *work,
 			    void (*function)(struct work_struct *work))
 {
 	INIT_DELAYED_WORK(work, function);
-}
-
-unsigned int mlx5_ulp_blk_noio_save(void)
-{
-	return memalloc_noio_save();
-}
-
-void mlx5_ulp_blk_noio_restore(unsigned int flags)
-{
-	memalloc_noio_restore(flags);
 }

@@ -59,10 +59,6 @@ struct workqueue_struct *mlx5_ulp_blk_workqueue(const char *name);
 void mlx5_ulp_blk_init_work(struct delayed_work *work,
 			    void (*function)(struct work_struct *work));
 
-/* In between, what is allocated does not wait for I/O. */
-unsigned int mlx5_ulp_blk_noio_save(void);
-void mlx5_ulp_blk_noio_restore(unsigned int flags);
-
 /* ------------------------------------------------ connections by rdma_cm -- */
 
 struct mlx5_ulp_conn;

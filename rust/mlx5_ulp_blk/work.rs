@@ -1,96 +1,113 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that is done later, in process context, and makes progress when memory is short.
+//! What is done later, in process context: a delayed work item inside its owner.
 
 use crate::{
-    disk::Core,
-    ulp_bindings as bindings, //
+    ulp_bindings,
+    work_item::NoIo, //
 };
 use core::ptr::NonNull;
 use kernel::{
-    bindings::{
-        delayed_work,
-        destroy_workqueue,
-        disable_delayed_work_sync,
-        mod_delayed_work_on,
-        work_struct,
-        workqueue_struct,
-        wq_misc_consts_WORK_CPU_UNBOUND, //
-    },
+    bindings,
     prelude::*,
     time::msecs_to_jiffies,
     types::Opaque, //
 };
 
-/// A queue of work, one item at a time.
+/// A queue of work, one item at a time, that makes progress when memory is short.
 ///
 /// # Invariants
 ///
 /// It exists.
-struct Queue(NonNull<workqueue_struct>);
+pub(crate) struct OrderedQueue(NonNull<bindings::workqueue_struct>);
 
-impl Queue {
-    fn new(name: &CStr) -> Result<Self> {
+// SAFETY: The workqueue does the locking.
+unsafe impl Send for OrderedQueue {}
+// SAFETY: As above.
+unsafe impl Sync for OrderedQueue {}
+
+impl OrderedQueue {
+    /// Makes one. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
         // SAFETY: A string.
-        let queue = unsafe { bindings::mlx5_ulp_blk_workqueue(name.as_char_ptr()) };
+        let queue = unsafe { ulp_bindings::mlx5_ulp_blk_workqueue(name.as_char_ptr()) };
         // INVARIANT: Just made.
         Ok(Self(NonNull::new(queue).ok_or(ENOMEM)?))
     }
 }
 
-impl Drop for Queue {
+impl Drop for OrderedQueue {
     fn drop(&mut self) {
         // SAFETY: By the type invariant.
-        unsafe { destroy_workqueue(self.0.as_ptr()) };
+        unsafe { bindings::destroy_workqueue(self.0.as_ptr()) };
     }
 }
 
-/// The work of a disk: [`Core::recover`].
+/// Whose work it is.
+pub(crate) trait Later: Sync {
+    /// Offset of the [`DelayedWork`] in it, bytes.
+    const LATER: usize;
+
+    /// Does it. Process context, never twice at a time for one owner; what it allocates does not wait for pages to be
+    /// written.
+    fn later(&self);
+}
+
+/// The work item, pinned. Its owner stops it by [`DelayedWork::disable`] before it goes.
 #[pin_data]
-pub(crate) struct Work {
+pub(crate) struct DelayedWork {
     #[pin]
-    raw: Opaque<delayed_work>,
-    queue: Queue,
+    raw: Opaque<bindings::delayed_work>,
+    /// `None` for the kernel's.
+    queue: Option<OrderedQueue>,
 }
 
 // SAFETY: The workqueue does the locking.
-unsafe impl Send for Work {}
+unsafe impl Send for DelayedWork {}
 // SAFETY: As above.
-unsafe impl Sync for Work {}
+unsafe impl Sync for DelayedWork {}
 
-impl Work {
-    /// Work that waits to be asked for.
+impl DelayedWork {
+    /// One that waits to be asked for, to be done on `queue` or else on the kernel's.
     ///
     /// # Safety
     ///
-    /// It must be placed at [`Core::WORK`] of a `Core`, which calls [`Work::disable`] before it goes.
-    pub(crate) unsafe fn new(name: &CStr) -> impl PinInit<Self, Error> + '_ {
-        try_pin_init!(Self {
-            queue: Queue::new(name)?,
+    /// It must be placed at offset [`Later::LATER`] of a `T`, which calls [`DelayedWork::disable`] before it goes.
+    pub(crate) unsafe fn new<T: Later>(queue: Option<OrderedQueue>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            queue,
             raw <- Opaque::ffi_init(|raw| {
-                // SAFETY: The place is pinned; the function is for where it is.
-                unsafe { bindings::mlx5_ulp_blk_init_work(raw, Some(run)) }
+                // SAFETY: The place is pinned; the function is that of the owner's type.
+                unsafe { ulp_bindings::mlx5_ulp_blk_init_work(raw, Some(run::<T>)) }
             }),
         })
     }
 
-    /// Has it done after `ms` milliseconds, instead of when it was to be done. Any context.
+    /// Has the owner's [`Later::later`] run after `ms` milliseconds, instead of when it was to run. Any context.
     pub(crate) fn after(&self, ms: u32) {
-        // SAFETY: Both were set up by `new`.
+        // SAFETY: The item was set up by `new`. Its own queue is there as long, the kernel's for ever.
         unsafe {
-            mod_delayed_work_on(
-                wq_misc_consts_WORK_CPU_UNBOUND as i32,
-                self.queue.0.as_ptr(),
+            bindings::mod_delayed_work_on(
+                bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
+                match &self.queue {
+                    Some(queue) => queue.0.as_ptr(),
+                    None => bindings::system_dfl_wq,
+                },
                 self.raw.get(),
                 msecs_to_jiffies(ms),
             )
         };
     }
 
-    /// Waits until it is not being done, and from now on does nothing. Sleeps; not from the work.
+    /// Waits until it does not run, and has [`DelayedWork::after`] do nothing from now on. Sleeps; not from
+    /// [`Later::later`], nor with a lock that it takes.
     pub(crate) fn disable(&self) {
-        // SAFETY: Set up by `new`.
-        unsafe { disable_delayed_work_sync(self.raw.get()) };
+        // SAFETY: The item was set up by `new`.
+        unsafe { bindings::disable_delayed_work_sync(self.raw.get()) };
     }
 }
 
@@ -98,15 +115,14 @@ impl Work {
 ///
 /// # Safety
 ///
-/// `raw` must be in the work of a disk.
-unsafe extern "C" fn run(raw: *mut work_struct) {
-    const OFFSET: usize =
-        Core::WORK + core::mem::offset_of!(Work, raw) + core::mem::offset_of!(delayed_work, work);
-    // Memory for a new connection must not wait for pages to be written to the disk that waits for it.
-    // SAFETY: May be called in any task.
-    let flags = unsafe { bindings::mlx5_ulp_blk_noio_save() };
-    // SAFETY: By the contract of `Work::new` the disk is so many bytes before, and alive.
-    unsafe { &*raw.cast::<u8>().sub(OFFSET).cast::<Core>() }.recover();
-    // SAFETY: The flags are those that this task had.
-    unsafe { bindings::mlx5_ulp_blk_noio_restore(flags) };
+/// `raw` must be in the item of a `T` that is alive.
+unsafe extern "C" fn run<T: Later>(raw: *mut bindings::work_struct) {
+    let offset = T::LATER
+        + core::mem::offset_of!(DelayedWork, raw)
+        + core::mem::offset_of!(bindings::delayed_work, work);
+    // A new connection must not wait for pages to be written to the disk that waits for it.
+    let no_io = NoIo::new();
+    // SAFETY: By the contract of `DelayedWork::new` the owner is so many bytes before its item, and alive.
+    unsafe { &*raw.cast::<u8>().sub(offset).cast::<T>() }.later();
+    drop(no_io);
 }
