@@ -301,24 +301,26 @@ impl RawIrqLock {
         unsafe { irq_spin::try_lock(self.raw.get()) }
     }
 
-    /// Gives the lock of `owner` back where that is one store, and leaves it to `otherwise` elsewhere.
+    /// Gives the lock of `owner` back where that is one store, and returns `well`; leaves both to `otherwise`
+    /// elsewhere.
     ///
     /// # Safety
     ///
     /// The caller has it, and these are the `flags` that taking it has returned.
     #[inline(always)]
-    pub(crate) unsafe fn unlock_else<T>(
+    pub(crate) unsafe fn unlock_else<T, R>(
         owner: &T,
         lock: impl Fn(&T) -> &Self,
         flags: c_ulong,
-        otherwise: impl FnOnce() -> Result,
-    ) -> Result {
+        otherwise: impl FnOnce() -> R,
+        well: R,
+    ) -> R {
         if !irq_spin::is_native() {
             return otherwise();
         }
         // SAFETY: Guaranteed by the caller.
         unsafe { irq_spin::unlock_native(lock(owner).raw.get(), flags) };
-        Ok(())
+        well
     }
 
     /// Gives the lock of `owner` back.
@@ -328,14 +330,13 @@ impl RawIrqLock {
     /// The caller has it, and these are the `flags` that taking it has returned.
     #[inline(always)]
     pub(crate) unsafe fn unlock<T>(owner: &T, lock: impl Fn(&T) -> &Self, flags: c_ulong) {
-        if irq_spin::is_native() {
-            // SAFETY: Guaranteed by the caller.
-            unsafe { irq_spin::unlock_native(lock(owner).raw.get(), flags) };
-        } else {
+        let otherwise = || {
             // Found anew: the usual case does not need the place of the lock in a register.
             // SAFETY: Guaranteed by the caller.
             unsafe { irq_spin::unlock_paravirtual(lock(opaque(owner)).raw.get(), flags) };
-        }
+        };
+        // SAFETY: Guaranteed by the caller.
+        unsafe { Self::unlock_else(owner, &lock, flags, otherwise, ()) };
     }
 }
 

@@ -134,7 +134,6 @@ impl Region {
             }),
             GFP_KERNEL,
         )?;
-        // If this fails, nobody knows the region, and dropping it destroys the key.
         region.device.enroll(region.clone())?;
         Ok(region)
     }

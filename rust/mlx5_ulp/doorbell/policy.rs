@@ -101,20 +101,20 @@ impl Policy {
     pub fn new(mode: Mode, batch: u32, max_batch: u32) -> Policy {
         let batch = batch.clamp(*BATCH_RANGE.start(), *BATCH_RANGE.end());
         let max_batch = max_batch.clamp(1, ADAPTIVE_MAX);
+        let chain_limit = match mode {
+            Mode::Each => 1,
+            Mode::Batch => batch,
+            Mode::Adaptive => max_batch,
+        };
         Policy {
             mode,
             batch,
             max_batch,
             limit: match mode {
-                Mode::Each => 1,
-                Mode::Batch => batch,
-                Mode::Adaptive => ADAPTIVE_START.min(max_batch),
+                Mode::Adaptive => ADAPTIVE_START.min(chain_limit),
+                _ => chain_limit,
             },
-            chain_limit: match mode {
-                Mode::Each => 1,
-                Mode::Batch => batch,
-                Mode::Adaptive => max_batch,
-            },
+            chain_limit,
             waiting: 0,
         }
     }

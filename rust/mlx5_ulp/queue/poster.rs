@@ -224,6 +224,7 @@ impl PosterGuard<'_> {
                 |cell| &cell.lock,
                 flags,
                 || cell.unlock_paravirtual(flags),
+                Ok(()),
             )
         }
     }
