@@ -16,6 +16,7 @@ use crate::{
         Flags,
         ListRegion,
         Operation,
+        Queue,
         QueueAttr,
         Range,
         Region,
@@ -68,23 +69,20 @@ impl List {
 /// READs from the peer, and returns what has come.
 fn read(pair: &Pair, remote_addr: u64, rkey: u32) -> Result<KVec<u8>> {
     let target = Region::new(&pair.at_here, pattern()?, Access::LOCAL_WRITE)?;
-    let tally = Tally::new()?;
-    pair.here.post(&[Work {
-        request: &tally,
-        operation: Operation::Read,
-        ranges: &[target.range(0, LENGTH / 3)?, target.range(4096, 100)?],
-        remote_addr,
-        rkey,
-        flags: Flags::LAST,
-    }])?;
-    tally.data().wait(1)?;
+    let ranges = [target.range(0, LENGTH / 3)?, target.range(4096, 100)?];
+    carry_out(&pair.here, Operation::Read, &ranges, (remote_addr, rkey))?;
     target.into_memory()
 }
 
-/// Carries out one request of the peer's, who has the lists.
-fn at_peer(pair: &Pair, operation: Operation<'_>, ranges: &[Range<'_>], to: (u64, u32)) -> Result {
+/// Posts one request and waits for it; `to` is address and key at the peer.
+fn carry_out(
+    queue: &Queue,
+    operation: Operation<'_>,
+    ranges: &[Range<'_>],
+    to: (u64, u32),
+) -> Result {
     let tally = Tally::new()?;
-    pair.there.post(&[Work {
+    queue.post(&[Work {
         request: &tally,
         operation,
         ranges,
@@ -102,16 +100,17 @@ fn sevens(memory: &[u8]) -> bool {
     all(first) && all(second)
 }
 
-fn pair() -> Result<Pair> {
-    Pair::new(QueueAttr {
+/// The end that reads: two ranges.
+fn reader() -> QueueAttr {
+    QueueAttr {
         max_sge: 2,
         ..QueueAttr::new(16)
-    })
+    }
 }
 
 /// A region of a scatterlist, which a peer reads until it is destroyed.
 pub(crate) fn list() -> Result {
-    let pair = pair()?;
+    let pair = Pair::new(reader())?;
     let list = List::new(&pair)?;
     let (sgl, nents) = list.entries();
     // SAFETY: The list is mapped for this device, and is unmapped when it is dropped: behind `destroy`. If that fails,
@@ -127,55 +126,36 @@ pub(crate) fn list() -> Result {
 
 /// Fast registration: what is registered can be read, and is refused when it is invalidated.
 pub(crate) fn registration() -> Result {
-    let mut pair = pair()?;
     // The peer registers, so his queue has room for that.
-    let attr = QueueAttr {
-        access: ALL,
+    let registrar = QueueAttr {
         registers: true,
         ..QueueAttr::new(4)
     };
-    pair.there = crate::ulp::Queue::new(&pair.at_there, attr)?;
-    pair.here = crate::ulp::Queue::new(
-        &pair.at_here,
-        QueueAttr {
-            max_sge: 2,
-            ..QueueAttr::new(16)
-        },
-    )?;
-    pair.here.connect(&pair.there.address(None)?, None)?;
-    pair.there.connect(&pair.here.address(None)?, None)?;
-
+    let pair = Pair::between(reader(), registrar)?;
     let list = List::new(&pair)?;
     let region = FastRegion::new(&pair.at_there, 3)?;
     let (sgl, nents) = list.entries();
     // SAFETY: The list is mapped for this device and dropped behind the region; nothing is in flight.
     unsafe { region.map(sgl, nents)? };
-    // SAFETY: The region outlives the request, which `at_peer` waits for.
+    // SAFETY: The region outlives the request, which `carry_out` waits for.
     let register = unsafe { region.register(ALL) };
-    at_peer(&pair, register, &[], (0, 0))?;
+    carry_out(&pair.there, register, &[], (0, 0))?;
     check!(sevens(&read(&pair, region.address(), region.key())?));
-    at_peer(&pair, Operation::Invalidate(region.key()), &[], (0, 0))?;
+    let invalidate = Operation::Invalidate(region.key());
+    carry_out(&pair.there, invalidate, &[], (0, 0))?;
     check!(read(&pair, region.address(), region.key()).is_err());
     region.destroy()
 }
 
 /// The key to all memory reaches what no region names.
 pub(crate) fn global() -> Result {
-    let pair = pair()?;
+    let pair = Pair::new(reader())?;
     let list = List::new(&pair)?;
     // SAFETY: Both ends are this module's, and what it reads is the list, by a page.
     let key = unsafe { pair.at_there.unsafe_global_key(Access::REMOTE_READ)? };
     let target = Region::new(&pair.at_here, pattern()?, Access::LOCAL_WRITE)?;
-    let tally = Tally::new()?;
-    pair.here.post(&[Work {
-        request: &tally,
-        operation: Operation::Read,
-        ranges: &[target.range(0, 4096)?],
-        remote_addr: list.dma_address()?,
-        rkey: key,
-        flags: Flags::LAST,
-    }])?;
-    tally.data().wait(1)?;
+    let (ranges, from) = ([target.range(0, 4096)?], list.dma_address()?);
+    carry_out(&pair.here, Operation::Read, &ranges, (from, key))?;
     let read = target.into_memory()?;
     check!(read.iter().take(4096).all(|byte| *byte == 7));
     Ok(())

@@ -47,21 +47,27 @@ pub(crate) struct Pair {
 impl Pair {
     /// Makes both, `here` by `attr`.
     pub(crate) fn new(attr: QueueAttr) -> Result<Self> {
-        Self::with(|device| Queue::new(device, attr))
+        Self::with(|device| Queue::new(device, attr), QueueAttr::new(1))
     }
 
     /// Likewise, and somebody hears of room `here`.
     pub(crate) fn with_space(attr: QueueAttr, space: Arc<dyn Space>) -> Result<Self> {
-        Self::with(|device| Queue::with_space(device, attr, space))
+        let here = |device: &_| Queue::with_space(device, attr, space);
+        Self::with(here, QueueAttr::new(1))
     }
 
-    fn with(queue: impl FnOnce(&Arc<Device>) -> Result<Queue>) -> Result<Self> {
+    /// Makes both, `there` by its own attributes; the peer may do there what it likes.
+    pub(crate) fn between(here: QueueAttr, there: QueueAttr) -> Result<Self> {
+        Self::with(|device| Queue::new(device, here), there)
+    }
+
+    fn with(here: impl FnOnce(&Arc<Device>) -> Result<Queue>, there: QueueAttr) -> Result<Self> {
         let (at_here, at_there) = (Device::open(c"mlx5_0")?, Device::open(c"mlx5_1")?);
-        let attr = QueueAttr {
+        let there = QueueAttr {
             access: ALL,
-            ..QueueAttr::new(1)
+            ..there
         };
-        let (here, there) = (queue(&at_here)?, Queue::new(&at_there, attr)?);
+        let (here, there) = (here(&at_here)?, Queue::new(&at_there, there)?);
         here.connect(&there.address(None)?, None)?;
         there.connect(&here.address(None)?, None)?;
         Ok(Self {
