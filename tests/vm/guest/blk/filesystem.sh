@@ -13,7 +13,6 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
 . /src/tests/vm/guest/lib/faults.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/blk.sh
 
 # sums FOLDER: the checksum of each file in it.

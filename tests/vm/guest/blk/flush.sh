@@ -11,7 +11,6 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/blk.sh
 
 # write_on CPU BLOCK [FLAG]: one block of 4 KiB, by the hardware context of that CPU.

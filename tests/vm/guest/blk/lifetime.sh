@@ -14,7 +14,6 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/blk.sh
 
 # refused VALUE FILE

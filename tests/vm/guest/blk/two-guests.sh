@@ -17,7 +17,6 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/faults.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/blk.sh
 . /src/tests/vm/guest/lib/two-guests.sh
 

@@ -9,7 +9,6 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/blk.sh
 
 drivers mlx5_0 mlx5_1

@@ -11,7 +11,6 @@
 
 set -eu
 . /src/tests/vm/guest/lib/connectx.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/nvme.sh
 
 up 0

@@ -16,7 +16,6 @@
 set -eu
 . /src/tests/vm/guest/lib/connectx.sh
 . /src/tests/vm/guest/lib/faults.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/nvme.sh
 . /src/tests/vm/guest/lib/two-guests.sh
 

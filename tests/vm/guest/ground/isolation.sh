@@ -6,10 +6,7 @@
 
 set -eu
 
-fail() {
-	echo "$*" >&2
-	exit 1
-}
+. /src/tests/vm/guest/lib/ask.sh
 
 echo scratch > /usr/local/scratch || fail "the root file system cannot be written"
 [ "$(cat /usr/local/scratch)" = scratch ]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# For all guest tests with the software ConnectX: failing, waiting, and asking the device. lib/connectx.sh and
-# lib/ulp.sh source it.
+# For all guest tests: failing, waiting, and asking the software ConnectX. lib/connectx.sh and lib/ulp.sh source it.
 
 # fail REASON: ends the test.
 fail() {

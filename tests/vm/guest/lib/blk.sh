@@ -2,7 +2,9 @@
 # shellcheck shell=bash
 #
 # For guest tests of the disk: an export on mlx5_1, and a disk on mlx5_0 that is it, unless said otherwise. Source
-# lib/ulp.sh and lib/storage.sh first.
+# lib/ulp.sh first.
+
+. /src/tests/vm/guest/lib/storage.sh
 
 disks=/sys/kernel/config/mlx5_ulp_blk
 exports=/sys/kernel/config/mlx5_ulp_blk_target

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# For guest tests with the stock NVMe over Fabrics target and host. Source lib/connectx.sh and lib/storage.sh first.
+# For guest tests with the stock NVMe over Fabrics target and host. Source lib/connectx.sh first.
+
+. /src/tests/vm/guest/lib/storage.sh
 
 nvmet=/sys/kernel/config/nvmet
 subsystem=nqn.2026-11.test:ram

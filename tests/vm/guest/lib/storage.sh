@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash disable=SC2154
 #
-# For guest tests with a block device, which `disk` names. Source lib/ulp.sh or lib/connectx.sh first.
+# For guest tests with a block device, which `disk` names: lib/blk.sh and lib/nvme.sh source it.
 
 # configfs: has it mounted.
 configfs() {
