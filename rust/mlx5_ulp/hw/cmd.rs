@@ -95,9 +95,13 @@ impl<L> Mailbox<L> {
 
     /// Fills the list, up to its length.
     pub(crate) fn set_list(&mut self, words: impl Iterator<Item = u64>) -> &mut Self {
-        let list = self.bytes.get_mut(Self::BYTES..).unwrap_or(&mut []);
-        for (to, word) in list.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_be_bytes());
+        let mut list = self.bytes.get_mut(Self::BYTES..).unwrap_or(&mut []);
+        for word in words {
+            let Some((to, rest)) = list.split_first_chunk_mut() else {
+                break;
+            };
+            *to = word.to_be_bytes();
+            list = rest;
         }
         self
     }
