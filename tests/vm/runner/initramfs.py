@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""The guest's first file system: busybox, an init, and the modules that reach the root tree."""
+"""The guest's first file system: busybox, an init, the modules that reach the root tree, and programs.
+
+What tests run again and again is taken along: a program that is in the guest's memory starts in half the time of one
+that the root tree gives, whose files cost some questions each to the host.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,27 @@ from .kernel import Kernel
 
 _INIT = Path("/src/tests/vm/boot/initramfs-init")
 _MODULES = ("virtio_pci", "virtio_console", "9p", "9pnet_virtio", "overlay")
+
+_PROGRAMS = (
+    "awk", "basename", "bash", "cat", "cmp", "comm", "cut", "date", "dd", "diff", "dmesg", "env", "find", "flock", "grep",
+    "head", "ip", "jq", "kill", "ln", "ls", "mkdir", "modprobe", "mount", "mountpoint", "nproc", "ps", "readlink", "rm",
+    "rmdir", "sed", "seq", "sha256sum", "sleep", "sort", "stat", "sync", "tail", "taskset", "tee", "timeout", "touch",
+    "tr", "true", "umount", "uname", "wc", "xargs",
+)  # fmt: skip
+
+
+def _program_files() -> set[Path]:
+    """The files of these programs, and what the dynamic loader opens to start them."""
+    files = {Path("/etc/ld.so.cache")}
+    for name in _PROGRAMS:
+        found = shutil.which(name)
+        if not found:
+            raise FileNotFoundError(f"the root tree has no {name}")
+        program = Path(found).resolve()
+        files.add(program)
+        listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+        files.update(Path(word).resolve() for word in listing.split() if word.startswith("/"))
+    return files
 
 
 def _module_files(kernel: Kernel) -> list[Path]:
@@ -48,6 +73,10 @@ def build(kernel: Kernel, destination: Path) -> None:
                 lzma.decompress(data) if file.suffix == ".xz" else data
             )
             order.append(module)
+        for program in _program_files():
+            copy = tree / "root" / program.relative_to("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(program, copy)
         (tree / "modules/order").write_text("".join(f"{module}\n" for module in order))
         names = sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
         with destination.open("wb") as output:
