@@ -178,11 +178,12 @@ struct ib_device *mlx5_ulp_conn_ibdev(const struct mlx5_ulp_conn *conn);
  *	answer or refusal, or %NULL
  *
  * Waits for the answer; a peer that does not answer is given up after about a
- * minute, or when the device goes.
+ * minute, when the device goes, or by mlx5_ulp_conn_disconnect() in another task.
  *
  * Context: May sleep; not with a lock that the event function takes.
  * Return: 0 and the queue may be posted to; %-ECONNREFUSED when the peer refuses,
- * %-ETIMEDOUT when it does not answer, %-EMSGSIZE for too much private data,
+ * %-ETIMEDOUT when it does not answer, %-ECANCELED when mlx5_ulp_conn_disconnect()
+ * was called, before or meanwhile, %-EMSGSIZE for too much private data,
  * %-EINVAL when it was used before, %-ENODEV when the device is gone, or as
  * mlx5_ulp_cm_ready(). Then the connection can only be destroyed.
  */
@@ -205,10 +206,15 @@ int mlx5_ulp_conn_reject_reason(const struct mlx5_ulp_conn *conn);
  * @conn: the connection
  *
  * Disconnects the queue and tells the peer. %MLX5_ULP_CONN_CLOSED follows when the
- * peer has answered or does not. Without effect if the connection has ended or was
- * never made.
+ * peer has answered or does not. Without effect if the connection has ended.
  *
- * Context: May sleep.
+ * A connection that is not connected yet will not be: mlx5_ulp_conn_connect() ends
+ * with %-ECANCELED, at once if it waits for the answer. No event follows then. Who
+ * calls this from another task than that sees to it that the connection is not
+ * destroyed meanwhile.
+ *
+ * Context: May sleep; of one that is not connected yet not with a lock that the event
+ * function takes.
  */
 void mlx5_ulp_conn_disconnect(struct mlx5_ulp_conn *conn);
 

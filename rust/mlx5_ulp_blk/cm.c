@@ -59,6 +59,10 @@ int mlx5_ulp_blk_connect(struct mlx5_ulp_conn *conn, struct mlx5_ulp_queue *queu
 void mlx5_ulp_blk_disconnect(struct mlx5_ulp_conn *conn)
 {
 	mlx5_ulp_conn_disconnect(conn);
+}
+
+void mlx5_ulp_blk_destroy(struct mlx5_ulp_conn *conn)
+{
 	mlx5_ulp_conn_destroy(conn);
 }
 

@@ -9,6 +9,7 @@ use crate::*;
 use crate::{
     disk::{
         self,
+        Core,
         Disk,
         Settings,
         State, //
@@ -29,6 +30,7 @@ use kernel::{
         self,
         Write, //
     },
+    new_condvar,
     new_mutex,
     page::PAGE_SIZE,
     str::{
@@ -36,7 +38,11 @@ use kernel::{
         CString,
         Formatter, //
     },
-    sync::Mutex, //
+    sync::{
+        Arc,
+        CondVar,
+        Mutex, //
+    }, //
 };
 
 /// Longest name of a folder: with `ulpblk_` before it, it names the disk in `/dev`.
@@ -115,10 +121,12 @@ impl configfs::GroupOperations for Disks {
                             depth: 128,
                             reconnect_s: 60,
                         },
+                        coming: None,
                         on: None,
                     },
                     "mlx5_ulp_blk_disk"
                 ),
+                came <- new_condvar!("mlx5_ulp_blk_came"),
             }),
         ))
     }
@@ -129,6 +137,9 @@ impl configfs::GroupOperations for Disks {
 pub(crate) struct DiskFolder {
     #[pin]
     inner: Mutex<DiskInner>,
+    /// Notified when `coming` is `None` again.
+    #[pin]
+    came: CondVar,
 }
 
 struct DiskInner {
@@ -136,7 +147,54 @@ struct DiskInner {
     device: Option<CString>,
     target: Option<CString>,
     settings: Settings,
+    /// What is being connected, by a task that does not hold the lock.
+    coming: Option<Arc<Core>>,
     on: Option<Disk>,
+}
+
+impl DiskInner {
+    /// # Errors
+    ///
+    /// `EBUSY` unless it is off.
+    fn off(&self) -> Result {
+        only_if(self.on.is_none() && self.coming.is_none())
+    }
+}
+
+impl DiskFolder {
+    /// Has the disk made, if it is not there yet. Sleeps.
+    fn bring(&self) -> Result {
+        let (core, device) = {
+            let mut inner = self.inner.lock();
+            while inner.coming.is_some() {
+                self.came.wait(&mut inner);
+            }
+            if inner.on.is_some() {
+                return Ok(());
+            }
+            let device = CString::try_from(&**inner.device.as_ref().ok_or(EINVAL)?)?;
+            let target = CString::try_from(&**inner.target.as_ref().ok_or(EINVAL)?)?;
+            let core = Core::new(&inner.name, target, inner.settings)?;
+            inner.coming = Some(core.clone());
+            (core, device)
+        };
+        let made = Disk::new(core, &device);
+        let mut inner = self.inner.lock();
+        inner.coming = None;
+        self.came.notify_all();
+        inner.on = Some(made?);
+        Ok(())
+    }
+
+    /// Takes the disk away, or gives it up. Sleeps.
+    fn take(&self) {
+        let mut inner = self.inner.lock();
+        while let Some(core) = &inner.coming {
+            core.attempts().give_up();
+            self.came.wait(&mut inner);
+        }
+        inner.on = None;
+    }
 }
 
 #[vtable]
@@ -193,6 +251,15 @@ struct ExportInner {
     on: Option<Published>,
 }
 
+impl ExportInner {
+    /// # Errors
+    ///
+    /// `EBUSY` unless it is off.
+    fn off(&self) -> Result {
+        only_if(self.on.is_none())
+    }
+}
+
 /// Shows a value and the end of a line.
 fn show(page: &mut [u8; PAGE_SIZE], value: fmt::Arguments<'_>) -> Result<usize> {
     let mut writer = Formatter::new(page);
@@ -204,16 +271,6 @@ fn show(page: &mut [u8; PAGE_SIZE], value: fmt::Arguments<'_>) -> Result<usize> 
 /// Shows `power`: whether there is something.
 fn show_power<T>(on: &Option<T>, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
     show(page, fmt!("{}", u8::from(on.is_some())))
-}
-
-/// What was written to `power`: has it made, if it is not there yet, or takes it away.
-fn switch<T>(on: &mut Option<T>, page: &[u8], make: impl FnOnce() -> Result<T>) -> Result {
-    if !kstrtobool_bytes(page)? {
-        *on = None;
-    } else if on.is_none() {
-        *on = Some(make()?);
-    }
-    Ok(())
 }
 
 /// What was written, without white space around it.
@@ -239,12 +296,9 @@ fn number(page: &[u8], range: RangeInclusive<u32>) -> Result<u32> {
     }
 }
 
-/// `EBUSY` if something is on.
-fn off<T>(on: &Option<T>) -> Result {
-    match on {
-        None => Ok(()),
-        Some(_) => Err(EBUSY),
-    }
+/// `EBUSY` unless it is `off`.
+fn only_if(off: bool) -> Result {
+    off.then_some(()).ok_or(EBUSY)
 }
 
 /// A file that may be written while its folder is off.
@@ -263,7 +317,7 @@ macro_rules! setting {
             fn store(this: &$folder, $page: &[u8]) -> Result {
                 let value = $parse;
                 let mut $inner = this.inner.lock();
-                off(&$inner.on)?;
+                $inner.off()?;
                 $field = value;
                 Ok(())
             }
@@ -347,13 +401,11 @@ impl AttributeOperations<5> for DiskFolder {
     }
 
     fn store(this: &DiskFolder, page: &[u8]) -> Result {
-        let inner = &mut *this.inner.lock();
-        switch(&mut inner.on, page, || {
-            let device = inner.device.as_ref().ok_or(EINVAL)?;
-            let target = inner.target.as_ref().ok_or(EINVAL)?;
-            let target = CString::try_from(&**target)?;
-            Disk::new(&inner.name, device, target, inner.settings)
-        })
+        match kstrtobool_bytes(page)? {
+            true => this.bring()?,
+            false => this.take(),
+        }
+        Ok(())
     }
 }
 
@@ -362,7 +414,9 @@ impl AttributeOperations<6> for DiskFolder {
     type Data = DiskFolder;
 
     fn show(this: &DiskFolder, page: &mut [u8; PAGE_SIZE]) -> Result<usize> {
-        let state = match this.inner.lock().on.as_ref().map(Disk::state) {
+        let inner = this.inner.lock();
+        let state = match inner.on.as_ref().map(Disk::state) {
+            None if inner.coming.is_some() => "connecting",
             None => "off",
             Some(State::Live) => "live",
             Some(State::Away) => "away",
@@ -395,11 +449,15 @@ impl AttributeOperations<2> for ExportFolder {
 
     fn store(this: &ExportFolder, page: &[u8]) -> Result {
         let inner = &mut *this.inner.lock();
-        switch(&mut inner.on, page, || {
+        if !kstrtobool_bytes(page)? {
+            inner.on = None;
+        } else if inner.on.is_none() {
             let device = inner.device.as_ref().ok_or(EINVAL)?;
             let name = CString::try_from(&*inner.name)?;
-            Published::new(name, device, inner.size_mib, inner.port as u16)
-        })
+            let published = Published::new(name, device, inner.size_mib, inner.port as u16)?;
+            inner.on = Some(published);
+        }
+        Ok(())
     }
 }
 

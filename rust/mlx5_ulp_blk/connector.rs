@@ -64,6 +64,8 @@ pub(crate) struct Conn(NonNull<bindings::mlx5_ulp_conn>);
 
 // SAFETY: All functions of the interface may be called from any task.
 unsafe impl Send for Conn {}
+// SAFETY: As above.
+unsafe impl Sync for Conn {}
 
 impl Conn {
     /// # Safety
@@ -73,12 +75,18 @@ impl Conn {
         // INVARIANT: The caller guarantees it.
         Self(conn)
     }
+
+    /// Ends it, or the attempt to make it. Sleeps.
+    pub(crate) fn disconnect(&self) {
+        // SAFETY: By the type invariant it exists.
+        unsafe { bindings::mlx5_ulp_blk_disconnect(self.0.as_ptr()) };
+    }
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
         // SAFETY: By the type invariant it exists.
-        unsafe { bindings::mlx5_ulp_blk_disconnect(self.0.as_ptr()) };
+        unsafe { bindings::mlx5_ulp_blk_destroy(self.0.as_ptr()) };
     }
 }
 
@@ -88,7 +96,8 @@ impl Drop for Conn {
 /// # Errors
 ///
 /// `ENOENT` if there is no such export, `ECONNREFUSED` if there is none at that address or it has not yet noticed
-/// that an old connection is gone, `EPROTO` if something else answers there; those of making and connecting queues.
+/// that an old connection is gone, `EPROTO` if something else answers there, `ECANCELED` if the disk is not wanted any
+/// more; those of making and connecting queues.
 ///
 /// # Safety
 ///
@@ -116,16 +125,19 @@ pub(crate) unsafe fn connect(
     let queue = Queue::new(device, attr)?;
     let request = guest.encode();
     let mut answer = [0u8; bindings::MLX5_ULP_BLK_ANSWER_DATA as usize];
-    // SAFETY: The connection and the queue exist, the request and the room for the answer have their lengths.
-    let connected = to_result(unsafe {
-        bindings::mlx5_ulp_blk_connect(
-            conn.0.as_ptr(),
-            queue.as_ptr(),
-            request.as_ptr().cast(),
-            request.len() as u8,
-            answer.as_mut_ptr().cast(),
-        )
-    });
+    let mut connect = || {
+        // SAFETY: The connection and the queue exist, the request and the room for the answer have their lengths.
+        unsafe {
+            bindings::mlx5_ulp_blk_connect(
+                conn.0.as_ptr(),
+                queue.as_ptr(),
+                request.as_ptr().cast(),
+                request.len() as u8,
+                answer.as_mut_ptr().cast(),
+            )
+        }
+    };
+    let connected = core.attempts().wait(&conn, || to_result(connect()));
     let link = Link {
         _conn: Some(conn),
         queue,

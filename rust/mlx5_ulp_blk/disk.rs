@@ -3,6 +3,7 @@
 //! A disk: how it comes and goes.
 
 use crate::{
+    attempt::Attempts,
     channel::{
         Channel,
         Steady, //
@@ -144,6 +145,8 @@ pub(crate) struct Core {
     retries: AtomicU64,
     reconnects: AtomicU64,
     #[pin]
+    attempts: Attempts,
+    #[pin]
     pub(crate) work: DelayedWork,
     #[pin]
     pub(crate) control: Mutex<Control>,
@@ -153,7 +156,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    fn new(name: &CStr, target: CString, settings: Settings) -> Result<Arc<Self>> {
+    /// A disk that will be called `name` and have its memory at `target`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`, `ENOMEM`.
+    pub(crate) fn new(name: &CStr, target: CString, settings: Settings) -> Result<Arc<Self>> {
         let queues = match settings.queues {
             0 => kernel::cpu::nr_cpu_ids().min(*QUEUES.end()),
             queues => queues,
@@ -177,6 +185,7 @@ impl Core {
                 flushes: AtomicU64::new(0),
                 retries: AtomicU64::new(0),
                 reconnects: AtomicU64::new(0),
+                attempts <- Attempts::new(),
                 // SAFETY: At the offset that is told; `Disk::drop` disables it.
                 work <- unsafe { DelayedWork::new::<Self>(Some(queue)) },
                 control <- new_mutex!(
@@ -240,6 +249,11 @@ impl Core {
     pub(crate) fn die(&self) {
         self.state
             .store(State::Dead as u8, core::sync::atomic::Ordering::Release);
+    }
+
+    /// Its attempts to connect.
+    pub(crate) fn attempts(&self) -> &Attempts {
+        &self.attempts
     }
 
     /// Its hardware contexts.
@@ -313,7 +327,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// Those of the connector and of a READ through each queue; `ESTALE` if the channels do not find the same target.
+    /// Those of the connector and of a READ through each queue; `ECANCELED` if that is given up; `ESTALE` if the channels do not find the same target.
     pub(crate) fn connect(&self, control: &Control) -> Result<(KVec<Link>, Peer)> {
         let device = control.device.as_ref().ok_or(ENODEV)?;
         let mut links = KVec::with_capacity(self.channels.len(), GFP_KERNEL)?;
@@ -341,7 +355,7 @@ impl Core {
             found = Some(peer);
             let scratch = control.scratch.as_ref().ok_or(ENODEV)?;
             let range = scratch.range(0, FLUSH_BYTES)?;
-            probe(link.queue(), range, peer.address, peer.rkey)?;
+            probe(&self.attempts, link.queue(), range, peer.address, peer.rkey)?;
             links.push(link, GFP_KERNEL)?;
         }
         Ok((links, found.ok_or(EINVAL)?))
@@ -379,6 +393,7 @@ pub(crate) struct Place {
 impl Removal for Core {
     fn removal(&self) {
         self.die();
+        self.attempts.give_up();
         let disk = self.gendisk();
         if !disk.is_null() {
             // Nobody maps memory for the device after this.
@@ -393,19 +408,13 @@ impl Removal for Core {
 pub(crate) struct Disk(Arc<Core>);
 
 impl Disk {
-    /// Connects with `target` and makes `/dev/ulpblk_<name>`. Sleeps.
+    /// Connects with the target and makes `/dev/<name>`. Sleeps.
     ///
     /// # Errors
     ///
-    /// `ENODEV` if there is no such device, `EOPNOTSUPP` if it takes too few data ranges for a request;
+    /// `ECANCELED` if that is given up by [`Core::attempts`], `ENODEV` if there is no such device, `EOPNOTSUPP` if it takes too few data ranges for a request;
     /// those of the connector.
-    pub(crate) fn new(
-        name: &CStr,
-        device: &CStr,
-        target: CString,
-        settings: Settings,
-    ) -> Result<Self> {
-        let core = Core::new(name, target, settings)?;
+    pub(crate) fn new(core: Arc<Core>, device: &CStr) -> Result<Self> {
         // From here on, `drop` undoes what is done.
         let this = Self(core.clone());
         let device = Device::open_with_notice(device, core.clone())?;
@@ -442,7 +451,7 @@ impl Disk {
             .store(disk.as_ptr(), core::sync::atomic::Ordering::Release);
         drop(control);
         // It reads partitions, which may take recovery, which takes the lock.
-        let added = disk.add(name, peer.bytes);
+        let added = disk.add(&core.name, peer.bytes);
         core.control.lock().disk = Some(disk);
         added?;
         if core.state() == State::Dead {
@@ -466,10 +475,9 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let core = &*self.0;
-        // Nobody waits for a peer that is away.
-        if core.change(State::Away, State::Dead) {
-            core.work.after(0);
-        }
+        // Nobody waits for a peer that is away, now or soon: recovery gives the disk up.
+        core.attempts.give_up();
+        core.work.after(0);
         let disk = core.control.lock().disk.take();
         let disk = disk.map(|mut disk| {
             disk.delete();

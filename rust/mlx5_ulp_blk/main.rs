@@ -8,6 +8,7 @@
 //! | [`export`] | the target's half: memory that peers may read and write |
 //! | [`serve`] | an export that waits for disks at a port |
 //! | [`connector`] | how a queue of a disk gets connected with an export |
+//! | [`attempt`] | ... and how that is given up |
 //! | [`alive`] | whether the disk that it serves is still there |
 //! | [`greeting`] | what the two tell each other then |
 //! | [`disk`] | a disk: how it comes and goes |
@@ -35,6 +36,7 @@
 use kernel::prelude::*;
 
 mod alive;
+mod attempt;
 mod channel;
 mod configfs;
 mod connector;

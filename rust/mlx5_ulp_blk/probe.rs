@@ -5,15 +5,19 @@
 //! Two queue pairs can be connected while the cable between them is out. Requests that were sent again on such
 //! a connection would use up their attempts.
 
-use crate::ulp::{
-    Completion,
-    Done,
-    Flags,
-    Operation,
-    QueueRef,
-    Range,
-    Request,
-    Work, //
+use crate::{
+    attempt::Attempts,
+    errno::ecanceled,
+    ulp::{
+        Completion,
+        Done,
+        Flags,
+        Operation,
+        QueueRef,
+        Range,
+        Request,
+        Work, //
+    }, //
 };
 use core::sync::atomic::{
     AtomicI32,
@@ -51,12 +55,18 @@ impl Done for Probe {
     }
 }
 
-/// Reads what is at `remote_addr` into `range`. Sleeps.
+/// Reads what is at `remote_addr` into `range`, one of the `attempts` to connect. Sleeps.
 ///
 /// # Errors
 ///
-/// `ETIMEDOUT` if there is no answer, `EREMOTEIO` if the target does not let us, or how the queue has failed.
-pub(crate) fn probe(queue: QueueRef<'_>, range: Range<'_>, remote_addr: u64, rkey: u32) -> Result {
+/// `ECANCELED` if these are given up, `ETIMEDOUT` if there is no answer, `EREMOTEIO` if the target does not let us, or how the queue has failed.
+pub(crate) fn probe(
+    attempts: &Attempts,
+    queue: QueueRef<'_>,
+    range: Range<'_>,
+    remote_addr: u64,
+    rkey: u32,
+) -> Result {
     let request = Arc::new(Request::new(Probe(AtomicI32::new(WAITING))), GFP_KERNEL)?;
     queue.post(&[Work {
         request: &request,
@@ -69,6 +79,7 @@ pub(crate) fn probe(queue: QueueRef<'_>, range: Range<'_>, remote_addr: u64, rke
     let start = Instant::<Monotonic>::now();
     loop {
         match request.data().0.load(Acquire) {
+            WAITING if attempts.are_given_up() => return Err(ecanceled()),
             WAITING if start.elapsed() < PATIENCE => fsleep(PAUSE),
             WAITING => return Err(ETIMEDOUT),
             status => return to_result(status),

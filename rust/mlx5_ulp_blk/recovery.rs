@@ -5,7 +5,7 @@
 //! Whoever sees a request fail, or finds that a queue has failed, calls [`Core::lost`]. The work then stops
 //! the block layer, takes down all connections, which ends what is in flight and gives it back to
 //! the block layer, and tries to connect anew once a second. Requests wait meanwhile; when they have waited for
-//! `reconnect_s`, or the device goes, or a target answers that has not got our data, the disk is given
+//! `reconnect_s`, or the disk or its device goes, or a target answers that has not got our data, the disk is given
 //! up and they fail.
 
 use crate::{
@@ -88,12 +88,19 @@ impl Core {
                     );
                     self.die();
                 }
-                Err(_) if lost_at.elapsed().as_nanos() < self.patience_ns() => {
-                    self.work.after(PAUSE_MS);
-                    return;
-                }
                 Err(e) => {
-                    pr_err!("{}: the target stays away ({e:?}), given up\n", self.name());
+                    let patient = lost_at.elapsed().as_nanos() < self.patience_ns();
+                    if patient {
+                        self.work.after(PAUSE_MS);
+                    }
+                    // After that: whoever gives up asks for this work behind it, so one of the two sees the other.
+                    let wanted = !self.attempts().are_given_up();
+                    if patient && wanted {
+                        return;
+                    }
+                    if wanted {
+                        pr_err!("{}: the target stays away ({e:?}), given up\n", self.name());
+                    }
                     self.die();
                 }
             }

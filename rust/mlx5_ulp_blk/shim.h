@@ -76,6 +76,7 @@ struct mlx5_ulp_conn *mlx5_ulp_blk_resolve(const char *address, const char *port
 int mlx5_ulp_blk_connect(struct mlx5_ulp_conn *conn, struct mlx5_ulp_queue *queue,
 			 const void *request, u8 length, void *answer);
 void mlx5_ulp_blk_disconnect(struct mlx5_ulp_conn *conn);
+void mlx5_ulp_blk_destroy(struct mlx5_ulp_conn *conn);
 
 /* Somebody wants to connect. */
 struct mlx5_ulp_blk_guest {

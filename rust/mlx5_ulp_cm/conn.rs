@@ -5,6 +5,7 @@
 use crate::{
     bindings,
     declared,
+    errno::ecanceled,
     event,
     id::Id,
     int_result,
@@ -105,6 +106,8 @@ pub(crate) struct Conn {
     /// Completed when it is no longer [`Phase::Connecting`].
     #[pin]
     pub(crate) answered: Completion,
+    /// Whether it was [`Phase::Connected`] then: its end is an event.
+    pub(crate) made: AtomicBool,
     #[pin]
     pub(crate) answer: Mutex<Answer>,
     /// Only compared and handed out.
@@ -134,6 +137,7 @@ impl Conn {
                 timeout,
                 resolved <- Completion::new(),
                 answered <- Completion::new(),
+                made: AtomicBool::new(false),
                 answer <- new_mutex!(
                     Answer { reason: 0, data: [0; ANSWER_DATA] },
                     "mlx5_ulp_cm_answer"
@@ -234,6 +238,7 @@ impl Conn {
                 _ => Err(EINVAL),
             };
         }
+        // `disconnect` may destroy the identifier from here on.
         let asked = self.id.with(|id| {
             // SAFETY: Queue and identifier exist.
             let mut param = unsafe { ready::param(queue, id, None) };
@@ -245,7 +250,7 @@ impl Conn {
             unsafe { bindings::rdma_connect(id, &mut param) }
         });
         if let Err(e) = asked {
-            // If the device went meanwhile, that is why.
+            // If it was ended meanwhile, because the device goes or by the owner, that is why.
             return match self.phase.close() {
                 Phase::Closed => Err(self.end()),
                 _ => {
@@ -255,14 +260,18 @@ impl Conn {
             };
         }
         self.answered.wait_for_completion();
-        match self.phase.get() {
-            Phase::Closed => Err(self.end()),
-            _ => Ok(()),
+        // It may have ended since.
+        match self.made.load(Relaxed) {
+            true => Ok(()),
+            false => Err(self.end()),
         }
     }
 
     /// Why it has ended.
     fn end(&self) -> Error {
+        if self.leaving.load(Relaxed) {
+            return ecanceled();
+        }
         match to_result(self.status.load(Relaxed)) {
             Err(e) => e,
             Ok(()) => ENODEV,
@@ -271,8 +280,19 @@ impl Conn {
 
     /// See `mlx5_ulp_conn_disconnect()`.
     fn disconnect(&self) {
+        // Who sees the phase closed by this sees it, too.
         self.leaving.store(true, Relaxed);
-        if matches!(self.phase.get(), Phase::Accepted | Phase::Connected) {
+        // In the order in which it goes through them; of those that want to end it here one succeeds.
+        if [Phase::Resolved, Phase::Connecting]
+            .into_iter()
+            .any(|phase| self.phase.advance(phase, Phase::Closed))
+        {
+            // Nobody is asked any more. A peer that has just accepted hears from rdma_cm that we are not there.
+            self.id.destroy();
+            // Behind the last handler, which may have been connecting the queue.
+            self.disconnect_queue();
+            self.answered.complete_all();
+        } else if matches!(self.phase.get(), Phase::Accepted | Phase::Connected) {
             self.disconnect_queue();
             // What was not established yet is told so when it is: see `event`. A peer that has left by
             // itself is answered by the handler.

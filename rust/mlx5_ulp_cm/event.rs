@@ -169,8 +169,11 @@ impl Conn {
             .and_then(|()| to_result(unsafe { bindings::rdma_accept(id, core::ptr::null_mut()) }));
         match result {
             Ok(()) => {
-                self.phase.advance(Phase::Connecting, Phase::Connected);
-                self.answered.complete_all();
+                // Unless the owner has ended it meanwhile, who then sees to queue and identifier.
+                if self.phase.advance(Phase::Connecting, Phase::Connected) {
+                    self.made.store(true, Relaxed);
+                    self.answered.complete_all();
+                }
             }
             Err(e) => self.ended(e.to_errno()),
         }

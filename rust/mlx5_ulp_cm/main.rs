@@ -22,6 +22,8 @@
 use kernel::prelude::*;
 
 mod conn;
+#[path = "../mlx5_ulp/errno.rs"]
+mod errno;
 mod event;
 #[path = "../mlx5_ulp/api/exported.rs"]
 mod exported;

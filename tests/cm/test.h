@@ -98,6 +98,11 @@ int test_refuse(void);
 int test_listen_twice(void);
 int test_misuse(void);
 
+/* cancel.c */
+int test_cancel_first(void);
+int test_cancel_unanswered(void);
+int test_cancel_answered(void);
+
 /* end.c */
 int test_leave_busy(void);
 int test_left_busy(void);

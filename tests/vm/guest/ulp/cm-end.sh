@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # Connections end while work is in flight, by either side, by the consumer's unloading, by the removal of the device in
-# either order of the clients: every request ends once, nothing is left behind.
+# either order of the clients: every request ends once, nothing is left behind. Connections are given up before they are
+# made.
 #
 # functions: pf,vf
 # when: long on 7.2
@@ -11,6 +12,7 @@
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/faults.sh
 . /src/tests/vm/guest/lib/cm.sh
 
 # stayed CLOSED STATUS: how the connection that stayed has ended for both sides, before the consumer gave it back.
@@ -23,6 +25,16 @@ stayed() {
 cm_up
 before=$(objects)
 cm_run leave_busy left_busy destroy_busy
+
+# Connections that are given up: before the peer is asked, while it answers, and when it does not. It would be asked
+# 16 times, over a minute.
+cm_run cancel_first cancel_answered
+rule pf0 '"kind":"frame-loss"' '"queue":1,"every":1,"count":0'
+cm_run cancel_unanswered
+asked=$(hits)
+echo "asked $asked times"
+[ "$asked" -lt 16 ] || fail "the peer was asked $asked times"
+no_more_faults
 
 # The consumer goes.
 cm_load stay

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# A disk whose target does not answer may go at any time: nobody waits for an attempt to connect, be it the first or a
+# later one, nor for a loss that is noticed while the disk goes.
+#
+# functions: pf,vf
+# timeout: 120
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded .*
+# dmesg-allow: (Buffer )?I/O error,? (on )?dev ulpblk_d, .*
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
+. /src/tests/vm/guest/lib/blk.sh
+
+# Connection management does not arrive, or nothing does. What is asked for first counts.
+silence() {
+	rule pf0 '"kind":"frame-loss"' '"queue":1,"every":1,"count":0'
+}
+
+all_silence() {
+	silence
+	rule pf0 '"kind":"frame-loss"' '"every":1,"count":0'
+}
+
+# messages: how many of connection management have not arrived.
+messages() {
+	ask '"cmd":"faults"' '.functions.pf0[0].hits'
+}
+
+said() {
+	[ "$(messages)" -ge "$1" ]
+}
+
+# given_up: a target is asked 16 times, over a minute, before it counts as not there.
+given_up() {
+	local messages
+	messages=$(messages)
+	echo "$messages messages"
+	[ "$messages" -lt 16 ] || fail "$messages messages were sent to a target that nobody waits for"
+	no_more_faults
+}
+
+# read_block: reads the first block of the disk, not from memory. A dead disk has none.
+read_block() {
+	[ "$(dd if=$disk bs=4k count=1 iflag=direct status=none 2> /dev/null | wc -c)" = 4096 ]
+}
+
+drivers mlx5_0 mlx5_1
+network
+ip link set lo up
+blk_load
+before=$(objects)
+export_on 4 device=mlx5_0 port=7471
+
+# The first attempt.
+mkdir $disks/d
+echo mlx5_0 > $disks/d/device
+echo 10.7.0.1:7471 > $disks/d/target
+silence
+echo 1 2> /dev/null > $disks/d/power &
+power=$!
+until_true 60 said 1 || fail "the target is not asked"
+disk_state connecting || fail "the disk is $(cat $disks/d/state)"
+! echo 8 2> /dev/null > $disks/d/queue_depth || fail "a disk that is being connected was changed"
+echo 0 > $disks/d/power
+given_up
+! wait $power || fail "a disk without a target is on"
+disk_state off || fail "the disk is $(cat $disks/d/state)"
+
+# A later one: behind the goodbye of the connection that was lost.
+disk_on target=10.7.0.1:7471 queues=1 reconnect_s=86400
+all_silence
+read_block &
+reader=$!
+until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
+until_true 60 said 2 || fail "the target is not asked"
+echo 0 > $disks/d/power
+given_up
+! wait $reader || fail "a target that does not answer was read"
+
+# A loss that is noticed while the disk goes, or just before: nobody waits for a day.
+disk_on
+read_block
+all_silence
+read_block &
+reader=$!
+disk_off
+given_up
+! wait $reader || fail "a target that does not answer was read"
+
+export_off
+same_objects "$before"
+blk_unload
