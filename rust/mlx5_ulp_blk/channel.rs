@@ -10,6 +10,7 @@ use core::{
     cell::UnsafeCell,
     marker::PhantomData,
     sync::atomic::{
+        AtomicBool,
         AtomicU64,
         Ordering::{
             Acquire,
@@ -18,9 +19,13 @@ use core::{
         }, //
     }, //
 };
+use kernel::{
+    bindings,
+    sync::rcu, //
+};
 
 /// Proof that nobody changes the connections of a disk: its block layer is dispatching, or its control lock
-/// is held.
+/// is held, or [`Channel::poll`] is looking.
 #[derive(Clone, Copy)]
 pub(crate) struct Steady<'a>(PhantomData<&'a ()>);
 
@@ -28,7 +33,8 @@ impl Steady<'_> {
     /// # Safety
     ///
     /// During the lifetime, blk-mq must be in a callback that a quiesced queue does not make
-    /// (`queue_rq`, `commit_rqs`), or the control lock of the disk be held.
+    /// (`queue_rq`, `commit_rqs`), or the control lock of the disk be held, or this be in a section of RCU that has
+    /// found a channel `pollable`, for its connection.
     pub(crate) unsafe fn new() -> Self {
         Self(PhantomData)
     }
@@ -42,19 +48,59 @@ pub(crate) struct Channel {
     written: AtomicU64,
     /// As many of these are known to be in the target's memory.
     flushed: AtomicU64,
+    /// Whether it has no interrupts.
+    polled: bool,
+    /// Whether there is a connection to look at. blk-mq looks also while it is quiesced: a section of RCU in which
+    /// this was true keeps the connection.
+    pollable: AtomicBool,
+    /// Completion entries that [`Channel::poll`] has found.
+    found: AtomicU64,
 }
 
 // SAFETY: `link` is changed while nobody else looks at it: see `Steady` and `replace`.
 unsafe impl Sync for Channel {}
 
 impl Channel {
-    /// Without a connection.
-    pub(crate) fn new() -> Self {
+    /// Without a connection; without interrupts if `polled`.
+    pub(crate) fn new(polled: bool) -> Self {
         Self {
             link: UnsafeCell::new(None),
             written: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
+            polled,
+            pollable: AtomicBool::new(false),
+            found: AtomicU64::new(0),
         }
+    }
+
+    /// Whether it has no interrupts.
+    #[inline]
+    pub(crate) fn is_polled(&self) -> bool {
+        self.polled
+    }
+
+    /// Looks for the end of requests, if it has no interrupts: up to `budget` completion entries. Returns how many it
+    /// has found. Task or softirq.
+    pub(crate) fn poll(&self, budget: u32) -> u32 {
+        let guard = rcu::read_lock();
+        if !self.pollable.load(Acquire) {
+            return 0;
+        }
+        // SAFETY: The guard is held as long as this is used, and `pollable` was true.
+        let steady = unsafe { Steady::new() };
+        let found = self
+            .link(steady)
+            .map_or(0, |link| link.queue().poll(budget));
+        drop(guard);
+        if found != 0 {
+            self.found.fetch_add(found.into(), Relaxed);
+        }
+        found
+    }
+
+    /// How many completion entries [`Channel::poll`] has found.
+    pub(crate) fn found(&self) -> u64 {
+        self.found.load(Relaxed)
     }
 
     /// The connection, `None` while the peer is away.
@@ -64,14 +110,21 @@ impl Channel {
         unsafe { (*self.link.get()).as_ref() }
     }
 
-    /// Changes the connection, and returns the one before.
+    /// Changes the connection, and returns the one before. Sleeps.
     ///
     /// # Safety
     ///
     /// The control lock of the disk must be held; `_quiesced` must be of the same disk.
     pub(crate) unsafe fn replace(&self, _quiesced: &Quiesced, link: Option<Link>) -> Option<Link> {
-        // SAFETY: Nobody dispatches, and the caller has the lock.
-        core::mem::replace(unsafe { &mut *self.link.get() }, link)
+        if self.pollable.swap(false, Relaxed) {
+            // SAFETY: May be called where one may sleep. Behind it nobody looks who has found it pollable.
+            unsafe { bindings::synchronize_rcu() };
+        }
+        let pollable = self.polled && link.is_some();
+        // SAFETY: Nobody dispatches nor polls, and the caller has the lock.
+        let before = core::mem::replace(unsafe { &mut *self.link.get() }, link);
+        self.pollable.store(pollable, Release);
+        before
     }
 
     /// A write has completed, to be said before its request ends.

@@ -104,6 +104,7 @@ impl configfs::GroupOperations for Disks {
                 power: 5,
                 state: 6,
                 stats: 7,
+                poll_queues: 8,
             ],
         };
         let dev_name = CString::try_from_fmt(fmt!("ulpblk_{}", name_of(name)?.to_str()?))?;
@@ -118,6 +119,7 @@ impl configfs::GroupOperations for Disks {
                         target: None,
                         settings: Settings {
                             queues: 0,
+                            poll_queues: 0,
                             depth: 128,
                             reconnect_s: 60,
                         },
@@ -368,6 +370,13 @@ setting!(
     4,
     |inner| inner.settings.reconnect_s,
     |page| number(page, disk::RECONNECTS)?,
+    plain
+);
+setting!(
+    DiskFolder,
+    8,
+    |inner| inner.settings.poll_queues,
+    |page| number(page, disk::POLL_QUEUES)?,
     plain
 );
 setting!(

@@ -30,9 +30,11 @@ use crate::{
         Quiesced,
         TagSet, //
     },
+    polling::Lookout,
     probe::probe,
     ulp::{
         Access,
+        Completions,
         Device,
         QueueAttr,
         Region,
@@ -83,6 +85,8 @@ use kernel::{
 pub(crate) const DEPTHS: RangeInclusive<u32> = 1..=1024;
 /// Hardware contexts; as many as a flush has marks for, and 0 for one per CPU.
 pub(crate) const QUEUES: RangeInclusive<u32> = 0..=MAX_SEGMENTS as u32;
+/// Hardware contexts without interrupts.
+pub(crate) const POLL_QUEUES: RangeInclusive<u32> = 0..=MAX_SEGMENTS as u32 - 1;
 /// Seconds.
 pub(crate) const RECONNECTS: RangeInclusive<u32> = 0..=86400;
 
@@ -91,6 +95,8 @@ pub(crate) const RECONNECTS: RangeInclusive<u32> = 0..=86400;
 pub(crate) struct Settings {
     /// Hardware contexts, of [`QUEUES`].
     pub(crate) queues: u32,
+    /// Hardware contexts without interrupts, of [`POLL_QUEUES`].
+    pub(crate) poll_queues: u32,
     /// Requests in flight for each of them, of [`DEPTHS`].
     pub(crate) depth: u32,
     /// For how long requests wait for a peer that is away, of [`RECONNECTS`].
@@ -147,6 +153,8 @@ pub(crate) struct Core {
     #[pin]
     attempts: Attempts,
     #[pin]
+    pub(crate) lookout: Lookout,
+    #[pin]
     pub(crate) work: DelayedWork,
     #[pin]
     pub(crate) control: Mutex<Control>,
@@ -160,12 +168,17 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `EINVAL`, `ENOMEM`.
+    /// `EINVAL` if there are more hardware contexts than a flush has marks for, `ENOMEM`.
     pub(crate) fn new(name: &CStr, target: CString, settings: Settings) -> Result<Arc<Self>> {
+        let cpus = kernel::cpu::nr_cpu_ids();
+        let polled = settings.poll_queues.min(cpus);
         let queues = match settings.queues {
-            0 => kernel::cpu::nr_cpu_ids().min(*QUEUES.end()),
-            queues => queues,
+            0 => cpus.min(*QUEUES.end() - polled),
+            queues => queues.min(cpus),
         };
+        if queues + polled > *QUEUES.end() {
+            return Err(EINVAL);
+        }
         // Its own: an attempt to connect takes long, and no other disk's is to wait for it when memory is short.
         let queue = OrderedQueue::new(name)?;
         let core = Arc::try_pin_init(
@@ -186,6 +199,8 @@ impl Core {
                 retries: AtomicU64::new(0),
                 reconnects: AtomicU64::new(0),
                 attempts <- Attempts::new(),
+                // SAFETY: It is that; `Disk::drop` ends it.
+                lookout <- unsafe { Lookout::new() },
                 // SAFETY: At the offset that is told; `Disk::drop` disables it.
                 work <- unsafe { DelayedWork::new::<Self>(Some(queue)) },
                 control <- new_mutex!(
@@ -200,11 +215,11 @@ impl Core {
                     },
                     "mlx5_ulp_blk_control"
                 ),
-                tags <- TagSet::new(queues, settings.depth),
+                tags <- TagSet::new(queues, polled, settings.depth),
                 channels: {
                     let mut channels = KVec::with_capacity(tags.queues(), GFP_KERNEL)?;
-                    for _ in 0..tags.queues() {
-                        channels.push(Channel::new(), GFP_KERNEL)?;
+                    for index in 0..tags.queues() {
+                        channels.push(Channel::new(index >= queues as usize), GFP_KERNEL)?;
                     }
                     channels
                 },
@@ -332,12 +347,16 @@ impl Core {
         let device = control.device.as_ref().ok_or(ENODEV)?;
         let mut links = KVec::with_capacity(self.channels.len(), GFP_KERNEL)?;
         let mut found: Option<Peer> = None;
-        for index in 0..self.channels.len() as u32 {
+        for (index, channel) in (0u32..).zip(&self.channels) {
             // Most requests are one WRITE or READ. If there are more for once, the queue is full.
             let depth = 2 * self.settings.depth + self.channels.len() as u32 + 8;
             let attr = QueueAttr {
                 max_sge: RANGES as u32,
                 vector: index,
+                completions: match channel.is_polled() {
+                    true => Completions::Polled,
+                    false => Completions::Softirq,
+                },
                 // WRITEs of 0 bytes: see `alive`. No memory has a key for more.
                 access: Access::REMOTE_WRITE,
                 ..QueueAttr::new(depth)
@@ -373,7 +392,10 @@ impl Core {
             doorbells += stats.doorbells;
         }
         drop(control);
+        let polled = self.channels.iter().filter(|c| c.is_polled());
+        let (count, found) = polled.fold((0, 0), |(n, found), c| (n + 1, found + c.found()));
         f.write_fmt(fmt!("queues {}\n", self.channels.len()))?;
+        f.write_fmt(fmt!("poll_queues {count}\npolled {found}\n"))?;
         f.write_fmt(fmt!("posted {posted}\ndoorbells {doorbells}\n"))?;
         f.write_fmt(fmt!("flush_reads {}\n", self.flushes.load(Relaxed)))?;
         f.write_fmt(fmt!("retries {}\n", self.retries.load(Relaxed)))?;
@@ -484,6 +506,7 @@ impl Drop for Disk {
             disk
         });
         core.work.disable();
+        core.lookout.end();
 
         let (device, scratch) = {
             let mut control = core.control.lock();

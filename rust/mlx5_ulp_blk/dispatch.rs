@@ -186,6 +186,14 @@ impl Core {
         for (index, channel) in self.channels().iter().enumerate() {
             io.set_mark(index, channel.unflushed().unwrap_or(0));
         }
+        let channels = self.channels().iter().enumerate();
+        let looked_for = channels
+            .filter(|(_, channel)| channel.is_polled())
+            .any(|(index, _)| io.mark(index) != 0);
+        io.looked_for = looked_for;
+        if looked_for {
+            self.lookout.expect();
+        }
         // One for this function, so that the READs do not end it before all are sent.
         let told = io.prepare(flush_done, 1);
         let flight = io.into_flight();
@@ -218,6 +226,10 @@ impl Core {
                 }
             }
         }
+        if looked_for {
+            // With what this function holds, so that the disk is there.
+            self.lookout.look();
+        }
         if let Some(io) = flight.put() {
             self.flush_ended(io);
         }
@@ -229,6 +241,9 @@ impl Core {
             for (index, channel) in self.channels().iter().enumerate() {
                 channel.flushed(io.mark(index));
             }
+        }
+        if io.looked_for {
+            self.lookout.ended();
         }
         io.complete();
     }

@@ -56,6 +56,8 @@ pub(crate) struct Pdu {
     segments: u32,
     /// How often it was requeued since it came to the driver.
     pub(crate) retries: u8,
+    /// Whether it is a flush that [`polling`](crate::polling) looks for.
+    pub(crate) looked_for: bool,
     /// What has to be told before it ends.
     pending: AtomicU32,
     /// 0, or the first error.
@@ -80,6 +82,7 @@ impl Pdu {
             device: core::ptr::null_mut(),
             segments: 0,
             retries: 0,
+            looked_for: false,
             pending: AtomicU32::new(0),
             status: AtomicI32::new(0),
             sges: [bindings::mlx5_ulp_sge {

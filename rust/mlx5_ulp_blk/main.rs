@@ -17,6 +17,7 @@
 //! | [`dispatch`] | from a request of the block layer to the send queue, and flush |
 //! | [`io`] | a request of the block layer: mapped, in flight, ended |
 //! | [`channel`] | what belongs to one hardware context |
+//! | [`polling`] | hardware contexts without interrupts |
 //! | [`mq`] | blk-mq's callbacks, and the calls to it |
 //!
 //! # Why not `kernel::block::mq`
@@ -48,6 +49,7 @@ mod export;
 mod greeting;
 mod io;
 mod mq;
+mod polling;
 mod probe;
 mod recovery;
 mod serve;

@@ -10,6 +10,7 @@ use crate::{
         Io,
         Pdu, //
     },
+    polling::BUDGET,
     ulp_bindings, //
 };
 use core::ptr::NonNull;
@@ -31,11 +32,17 @@ use kernel::{
 /// Until a flush that has found a queue full is tried again.
 const FULL_PAUSE_MS: c_ulong = 1;
 
+/// The kinds of hardware contexts, of `enum hctx_type`.
+const DEFAULT: usize = bindings::hctx_type_HCTX_TYPE_DEFAULT as usize;
+const POLL: usize = bindings::hctx_type_HCTX_TYPE_POLL as usize;
+
 static OPS: bindings::blk_mq_ops = bindings::blk_mq_ops {
     queue_rq: Some(queue_rq),
     commit_rqs: Some(commit_rqs),
     complete: Some(complete_rq),
     timeout: Some(timeout),
+    map_queues: Some(map_queues),
+    poll: Some(poll),
     init_request: Some(init_request),
     ..pin_init::zeroed()
 };
@@ -111,6 +118,50 @@ unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
     };
     // SAFETY: This is `commit_rqs`.
     core.commit(unsafe { Steady::new() }, index as usize);
+}
+
+/// # Safety
+///
+/// Called by blk-mq for whoever waits for a request of a hardware context without interrupts, with a reference to the
+/// queue, also while it is quiesced.
+unsafe extern "C" fn poll(
+    hctx: *mut bindings::blk_mq_hw_ctx,
+    _batch: *mut bindings::io_comp_batch,
+) -> c_int {
+    // SAFETY: Valid during the call, and the data of the queue is our disk.
+    let (core, index) = unsafe {
+        (
+            &*(*(*hctx).queue).queuedata.cast::<Core>(),
+            (*hctx).queue_num,
+        )
+    };
+    let channel = core.channels().get(index as usize);
+    channel.map_or(0, |channel| channel.poll(BUDGET)) as c_int
+}
+
+/// Which CPU has which hardware context: those without interrupts behind the others.
+///
+/// # Safety
+///
+/// Called by blk-mq for a tag set of ours.
+unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
+    // SAFETY: Guaranteed by the caller; nobody else has it now.
+    let set = unsafe { &mut *set };
+    // What `TagSet::new` has left there.
+    let polled = set.driver_data.addr() as u32;
+    let others = set.nr_hw_queues.saturating_sub(polled);
+    for (kind, map) in set.map.iter_mut().enumerate().take(set.nr_maps as usize) {
+        (map.nr_queues, map.queue_offset) = match kind {
+            DEFAULT => (others, 0),
+            POLL => (polled, others),
+            // Reads go the way of writes.
+            _ => (0, 0),
+        };
+        if map.nr_queues != 0 {
+            // SAFETY: The map has room for all CPUs, and it has queues.
+            unsafe { bindings::blk_mq_map_queues(map) };
+        }
+    }
 }
 
 /// # Safety
@@ -197,18 +248,20 @@ unsafe impl Send for TagSet {}
 unsafe impl Sync for TagSet {}
 
 impl TagSet {
-    /// `queues` hardware contexts, `depth` requests for each.
+    /// `queues` hardware contexts and, behind these, `polled` without interrupts, none of both more than there are
+    /// CPUs; `depth` requests for each.
     ///
     /// # Errors
     ///
     /// `EINVAL`, `ENOMEM`.
-    pub(crate) fn new(queues: u32, depth: u32) -> impl PinInit<Self, Error> {
+    pub(crate) fn new(queues: u32, polled: u32, depth: u32) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             raw <- Opaque::try_ffi_init(move |raw: *mut bindings::blk_mq_tag_set| {
                 let set = bindings::blk_mq_tag_set {
                     ops: &OPS,
-                    nr_hw_queues: queues,
-                    nr_maps: 1,
+                    nr_hw_queues: queues + polled,
+                    nr_maps: if polled == 0 { 1 } else { POLL as u32 + 1 },
+                    driver_data: core::ptr::without_provenance_mut(polled as usize),
                     queue_depth: depth,
                     numa_node: bindings::NUMA_NO_NODE,
                     cmd_size: size_of::<Pdu>() as u32,
@@ -222,7 +275,7 @@ impl TagSet {
         })
     }
 
-    /// How many hardware contexts there are: blk-mq makes no more than there are CPUs.
+    /// How many hardware contexts there are.
     pub(crate) fn queues(&self) -> usize {
         // SAFETY: Set up by `new`, and not changed after.
         unsafe { (*self.raw.get()).nr_hw_queues as usize }

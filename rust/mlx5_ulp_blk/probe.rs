@@ -78,6 +78,8 @@ pub(crate) fn probe(
     }])?;
     let start = Instant::<Monotonic>::now();
     loop {
+        // It may have no interrupts.
+        queue.poll(1);
         match request.data().0.load(Acquire) {
             WAITING if attempts.are_given_up() => return Err(ecanceled()),
             WAITING if start.elapsed() < PATIENCE => fsleep(PAUSE),

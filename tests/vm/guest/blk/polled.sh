@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# Requests of those who look for the end themselves (io_uring with IOPOLL): data with checksums, each completion found by
+# looking, without an interrupt; a flush of what was written so; the cable out under such a load; a disk that goes.
+#
+# functions: pf,vf
+# cpus: 2
+# timeout: 180
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded .*
+# dmesg-allow: (Buffer )?I/O error,? (on )?dev ulpblk_d, .*
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
+. /src/tests/vm/guest/lib/blk.sh
+
+# completions NAME: what the module has counted, of all queues of the disk's device.
+completions() {
+	sed -n "s/^$1 //p" $debugfs/mlx5_0/cq
+}
+
+# polled BS RW DEPTH SIZE: two jobs.
+polled() {
+	verified --ioengine=io_uring --hipri --bs="$1" --rw="$2" --iodepth="$3" --size="$4" --offset_increment="$4" \
+		--numjobs=2 --do_verify=1
+}
+
+drivers mlx5_0 mlx5_1
+network
+blk_load
+before=$(objects)
+export_on 16
+disk_on queues=2 poll_queues=2
+expect "hardware contexts" "$(disk_stat queues) $(disk_stat poll_queues)" "4 2"
+expect "polling" "$(cat /sys/block/ulpblk_d/queue/io_poll)" 1
+
+found=$(disk_stat polled)
+interrupts=$(completions interrupts) entries=$(completions cqes)
+polled 4k randrw 16 256k
+polled 512 write 1 16k
+polled 256k randwrite 4 2m
+found=$(($(disk_stat polled) - found))
+interrupts=$(($(completions interrupts) - interrupts)) entries=$(($(completions cqes) - entries))
+echo "$found of $entries completion entries found by looking, $interrupts interrupts"
+[ $found -ge 200 ] || fail "$found completion entries were found by looking"
+expect "completion entries that were found otherwise" $((entries - found)) 0
+expect "interrupts" $interrupts 0
+expect "queues without interrupts" "$(grep -c by_consumer $debugfs/mlx5_0/cq)" 2
+
+# Whoever waits for a flush does not look.
+flushes=$(disk_stat flush_reads)
+sync $disk
+flushes=$(($(disk_stat flush_reads) - flushes))
+[ $flushes -ge 1 ] && [ $flushes -le 2 ] || fail "a flush has sent $flushes READs"
+expect "retries, reconnects" "$(disk_stat retries) $(disk_stat reconnects)" "0 0"
+
+# under_load: load until it is told that it is enough.
+under_load() {
+	until [ -e /tmp/enough ]; do
+		polled 4k randrw 16 256k
+	done
+}
+
+rm -f /tmp/enough
+under_load &
+load=$!
+inject pf0 '"kind":"port","up":false'
+until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
+inject pf0 '"kind":"port","up":true'
+until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
+touch /tmp/enough
+wait $load || fail "the load has not survived the loss of the link"
+[ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
+
+# The disk goes under load, by force: nothing that it sends arrives any more.
+rm /tmp/enough
+fio --name=load --filename=$disk --direct=1 --ioengine=io_uring --hipri --bs=4k --rw=randrw --iodepth=16 --time_based \
+	--runtime=600 --minimal > "$RESULTS/fio.txt" 2>&1 &
+load=$!
+found=$(disk_stat polled)
+loaded() {
+	[ "$(disk_stat polled)" -gt $((found + 100)) ]
+}
+until_true 60 loaded || fail "there is no load"
+rule pf0 '"kind":"frame-loss"' '"every":1,"count":0'
+disk_off
+! wait $load || fail "a disk that is gone was written"
+no_more_faults
+
+export_off
+same_objects "$before"
+blk_unload
