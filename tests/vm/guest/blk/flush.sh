@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # A flush reads through each queue that has written since it was last read through, and no other; a write
-# with FUA has a READ behind it; a batch of the block layer costs few doorbells.
+# with FUA has a READ behind it, and that is the order in which the target's adapter does them; a batch of the block
+# layer costs few doorbells.
 #
 # functions: pf,vf
 # when: long on 7.2
@@ -11,6 +12,7 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/device.sh
 . /src/tests/vm/guest/lib/blk.sh
 
 # write_on CPU BLOCK [FLAG]: one block of 4 KiB, by the hardware context of that CPU.
@@ -25,6 +27,22 @@ more() {
 	before=$(disk_stat "$1")
 	"${@:3}"
 	expect "$1 by ${*:3}" $(($(disk_stat "$1") - before)) "$2"
+}
+
+# served: what the target's adapter has done with memory since `forget`, queue by queue in order: W for packets of WRITEs,
+# R for each READ.
+served() {
+	ask '"cmd":"events","function":"vf1","limit":1000000' \
+		'[.events[] | capture("QP(?<qpn>\\d+) : DMA (?<what>W|R)") |
+			select(.qpn | tonumber | . > 256 and . < 262144)] |
+		group_by(.qpn) | map(map(.what) | join("") | gsub("W+"; "W")) | sort | join(" ")'
+}
+
+# serves ORDER COMMAND...
+serves() {
+	forget
+	"${@:2}"
+	expect "served for ${*:2}" "$(served)" "$1"
 }
 
 drivers mlx5_0 mlx5_1
@@ -48,6 +66,16 @@ more flush_reads 0 sync $disk
 more posted 1 write_on 0 4
 sync $disk
 more posted 3 write_on 0 5 dsync
+
+# The READ is behind what it covers, on each queue.
+write_each() {
+	write_on 0 6
+	write_on 1 7
+	write_on 1 8
+	sync $disk
+}
+serves WRR write_on 0 5 dsync
+serves "WR WR" write_each
 
 # 128 writes that blk-mq hands over in batches of 16; nothing but its hints says where these end.
 set_param doorbell_mode batch
