@@ -6,8 +6,7 @@
 #
 # functions: pf,vf
 # timeout: 120
-# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded .*
-# dmesg-allow: (Buffer )?I/O error,? (on )?dev ulpblk_d, .*
+# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
