@@ -281,16 +281,20 @@ int test_shapes(void)
 			err = post_patiently(pair.sender, &write, 1);
 		}
 		for (n = 0; !err && n <= INLINE; n += 1 + n / 5) {
-			write.remote_addr = pair_remote(&pair, offset);
-			write.num_sge = 2;
 			write.flags = MLX5_ULP_INLINE;
-			/* Split at a place that moves. */
-			sges[0] = pair_sge(&pair, offset, n / 3);
-			sges[1] = pair_sge(&pair, offset + n / 3, n - n / 3);
-			sges[0].lkey = 0;
-			sges[1].lkey = 0;
-			offset += n;
-			err = post_patiently(pair.sender, &write, 1);
+			/* In two, at a place that moves, and in one. */
+			for (i = 2; !err && i > 0; i--) {
+				u32 first = i == 2 ? n / 3 : n;
+
+				write.remote_addr = pair_remote(&pair, offset);
+				write.num_sge = i;
+				sges[0] = pair_sge(&pair, offset, first);
+				sges[1] = pair_sge(&pair, offset + first, n - first);
+				sges[0].lkey = 0;
+				sges[1].lkey = 0;
+				offset += n;
+				err = post_patiently(pair.sender, &write, 1);
+			}
 		}
 	}
 	if (!err) {

@@ -82,18 +82,38 @@ unsafe extern "C" fn mlx5_ulp_exclusive_post_writes(
     writes: *const bindings::mlx5_ulp_write,
     count: c_uint,
 ) -> c_int {
+    if count != 1 {
+        // SAFETY: Guaranteed by the caller.
+        return unsafe { post_exclusive_chain(queue, writes, count) };
+    }
+    // SAFETY: An exclusive handle is the pointer of the queue. The rest is guaranteed by the caller.
+    int_result(unsafe {
+        self::queue(queue.cast())
+            .send()
+            .post_write(Handle::Exclusive, &*writes)
+    })
+}
+
+/// Several or none: called last, so that one WRITE needs no stack frame.
+///
+/// # Safety
+///
+/// As [`mlx5_ulp_exclusive_post_writes`].
+#[inline(never)]
+unsafe fn post_exclusive_chain(
+    queue: *mut bindings::mlx5_ulp_exclusive,
+    writes: *const bindings::mlx5_ulp_write,
+    count: c_uint,
+) -> c_int {
     if count == 0 {
         return 0;
     }
-    // SAFETY: Guaranteed by the caller.
-    let writes = unsafe { core::slice::from_raw_parts(writes, count as usize) };
-    // SAFETY: An exclusive handle is the pointer of the queue. The rest is guaranteed by the caller.
+    // SAFETY: As there.
     int_result(unsafe {
-        let queue = self::queue(queue.cast());
-        match writes {
-            [write] => queue.send().post_write(Handle::Exclusive, write),
-            _ => queue.send().post_writes(Handle::Exclusive, writes),
-        }
+        let writes = core::slice::from_raw_parts(writes, count as usize);
+        self::queue(queue.cast())
+            .send()
+            .post_writes(Handle::Exclusive, writes)
     })
 }
 

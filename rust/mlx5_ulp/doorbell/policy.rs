@@ -81,18 +81,20 @@ pub enum Hint {
 ///
 /// Not shared: it belongs to whoever may write the doorbell.
 #[derive(Clone, Debug)]
+#[repr(C, align(8))]
 pub struct Policy {
+    // These two stand together so that one load has both: see `rings_each`.
+    /// How many waiting WQEs make one ring.
+    limit: u32,
+    /// WQEs posted and not rung.
+    waiting: u32,
     mode: Mode,
     /// `limit` in the batch mode.
     batch: u32,
     /// Upper end of `limit` in the adaptive mode.
     max_batch: u32,
-    /// How many waiting WQEs make one ring.
-    limit: u32,
-    /// The same while the poster says that more follows: what he builds is a batch, whatever the load.
+    /// As `limit` while the poster says that more follows: what he builds is a batch, whatever the load.
     chain_limit: u32,
-    /// WQEs posted and not rung.
-    waiting: u32,
 }
 
 impl Policy {
@@ -166,20 +168,26 @@ impl Policy {
         }
     }
 
-    /// As [`Policy::posted`] for one WQE of which nothing more is known, but `None`, and nothing changed,
-    /// unless it is the only one and is to be rung. Then [`Policy::rung`] need not be called.
+    /// Whether each WQE is rung by itself at present, whatever the load, as when lone requests have brought
+    /// the adaptive mode down to one. [`Policy::posted`] says [`Cause::Limit`] then, and [`Policy::rung`] need
+    /// not be called.
     #[inline(always)]
-    pub fn posted_alone(&self, busy: impl FnOnce() -> bool) -> Option<Cause> {
+    pub fn rings_each(&self) -> bool {
+        // One comparison for both: nothing waits, and the limit is one.
+        (u64::from(self.waiting) << 32 | u64::from(self.limit)) <= 1
+    }
+
+    /// As [`Policy::posted`] for one WQE of which nothing more is known, but `None`, and nothing changed,
+    /// unless it is the only one and is to be rung because the HCA is idle. Then [`Policy::rung`] need not be
+    /// called.
+    #[inline(always)]
+    pub fn idle_alone(&self, busy: impl FnOnce() -> bool) -> Option<Cause> {
         /// Out of the way of the limit of one, where lone requests bring the adaptive mode: that does not jump.
         #[cold]
         fn idle() -> Option<Cause> {
             Some(Cause::Idle)
         }
-        if self.waiting != 0 {
-            None
-        } else if self.limit <= 1 {
-            Some(Cause::Limit)
-        } else if !busy() {
+        if self.waiting == 0 && self.limit > 1 && !busy() {
             idle()
         } else {
             None
@@ -332,7 +340,11 @@ mod tests {
             if waits {
                 p.posted(1, || true, Hint::None);
             }
-            let alone = p.posted_alone(|| busy);
+            let alone = if p.rings_each() {
+                Some(Cause::Limit)
+            } else {
+                p.idle_alone(|| busy)
+            };
             let posted = p.posted(1, || busy, Hint::None);
             assert_eq!(alone, posted.filter(|_| !waits), "{mode:?} {busy} {waits}");
         }

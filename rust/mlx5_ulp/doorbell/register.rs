@@ -9,7 +9,10 @@ use crate::{
         record::DoorbellRecord, //
     },
     queue::ring::hardware,
-    wqe::BB,
+    wqe::{
+        BB,
+        BLOCK_WORDS, //
+    },
 };
 use core::ptr::NonNull;
 
@@ -106,15 +109,14 @@ impl Doorbell {
         self.turn();
     }
 
-    /// As [`Doorbell::ring`], for one new WQE of `blocks` blocks, which goes along: `word` says what its
-    /// blocks hold, 8 bytes each. [`Doorbell::holds`] must have said that it fits.
-    pub(crate) fn blueflame(
+    /// As [`Doorbell::ring`], for one new WQE of `blocks` blocks, which goes along: `block` says where each of
+    /// them is. [`Doorbell::holds`] must have said that it fits.
+    pub(crate) fn blueflame<'a>(
         &mut self,
         producer: u32,
         blocks: u16,
-        word: impl Fn(u32, usize) -> u64,
+        block: impl Fn(u32) -> &'a [u64; BLOCK_WORDS],
     ) {
-        const WORDS: usize = BB / size_of::<u64>();
         barrier::dma_wmb();
         // SAFETY: As in `ring`.
         unsafe {
@@ -123,14 +125,11 @@ impl Doorbell {
                 .write_volatile(u32::from(hardware(producer)).to_be())
         };
         barrier::wmb();
-        for block in 0..blocks.min(self.room) {
-            for at in 0..WORDS {
-                let offset = usize::from(block).wrapping_mul(WORDS).wrapping_add(at);
-                // SAFETY: By the type invariant `room` blocks fit into half of the register.
-                unsafe {
-                    let register = self.register.as_ptr().add(offset);
-                    barrier::write64(register, word(block.into(), at));
-                }
+        for at in 0..blocks.min(self.room) {
+            // SAFETY: By the type invariant `room` blocks fit into half of the register.
+            unsafe {
+                let register = self.register.as_ptr().add(usize::from(at) * BLOCK_WORDS);
+                barrier::write_block(register, block(at.into()));
             }
         }
         barrier::wmb();

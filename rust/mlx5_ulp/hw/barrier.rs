@@ -6,6 +6,8 @@
 //! instruction or none, so they are written out here; any other architecture takes the
 //! kernel crate's.
 
+use crate::wqe::BLOCK_WORDS;
+
 /// Orders writes to coherent memory: what was written before is seen by the device before
 /// what is written after (`dma_wmb()`).
 #[inline(always)]
@@ -80,6 +82,47 @@ pub(crate) unsafe fn write64(register: *mut u64, value: u64) {
     unsafe {
         register.write_volatile(value)
     };
+}
+
+/// Writes a basic block to a register in accesses of 8 bytes, in the order of their addresses.
+///
+/// # Safety
+///
+/// `register` must be 64 bytes of a mapped device register, aligned to 8.
+#[inline(always)]
+pub(crate) unsafe fn write_block(register: *mut u64, block: &[u64; BLOCK_WORDS]) {
+    #[cfg(CONFIG_X86_64)]
+    // In assembler for the reasons of `write64`.
+    // SAFETY: The caller guarantees the register, the reference the block.
+    unsafe {
+        core::arch::asm!(
+            "mov {word}, qword ptr [{block}]",
+            "mov qword ptr [{register}], {word}",
+            "mov {word}, qword ptr [{block} + 8]",
+            "mov qword ptr [{register} + 8], {word}",
+            "mov {word}, qword ptr [{block} + 16]",
+            "mov qword ptr [{register} + 16], {word}",
+            "mov {word}, qword ptr [{block} + 24]",
+            "mov qword ptr [{register} + 24], {word}",
+            "mov {word}, qword ptr [{block} + 32]",
+            "mov qword ptr [{register} + 32], {word}",
+            "mov {word}, qword ptr [{block} + 40]",
+            "mov qword ptr [{register} + 40], {word}",
+            "mov {word}, qword ptr [{block} + 48]",
+            "mov qword ptr [{register} + 48], {word}",
+            "mov {word}, qword ptr [{block} + 56]",
+            "mov qword ptr [{register} + 56], {word}",
+            word = out(reg) _,
+            block = in(reg) block.as_ptr(),
+            register = in(reg) register,
+            options(nostack, preserves_flags)
+        )
+    };
+    #[cfg(not(CONFIG_X86_64))]
+    for (at, &word) in block.iter().enumerate() {
+        // SAFETY: The caller guarantees so many words.
+        unsafe { write64(register.add(at), word) };
+    }
 }
 
 /// Asks the CPU for the cache line at `place`, to write to it soon. Only a hint: nothing is written, and

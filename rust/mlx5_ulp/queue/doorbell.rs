@@ -146,7 +146,7 @@ impl SendQueue {
     /// Notes a doorbell that is about to be rung, for what waits and for the WQEs of the cursor. Returns
     /// for how many.
     #[inline(always)]
-    fn rung(&self, poster: &mut Poster, at: &Cursor, cause: Cause) -> u32 {
+    pub(super) fn rung(&self, poster: &mut Poster, at: &Cursor, cause: Cause) -> u32 {
         if poster.policy.waiting() != 0 {
             self.pending.end();
         }
@@ -171,6 +171,19 @@ impl SendQueue {
         }
         let wqes = self.rung(poster, at, cause);
         trace::doorbell(self.pci, poster.qpn, hardware(at.block), wqes);
+        self.ring_or_copy(poster, at, wqes, last);
+    }
+
+    /// Rings for `wqes` WQEs, which have been noted; the last of them goes to the doorbell register itself when
+    /// it is alone and fits.
+    #[inline(always)]
+    pub(super) fn ring_or_copy(
+        &self,
+        poster: &mut Poster,
+        at: &Cursor,
+        wqes: u32,
+        last: Option<LastWqe>,
+    ) {
         let whole = last.filter(|last| {
             let copies = poster.blueflame.takes(last.inline_bytes);
             wqes == 1 && copies && poster.doorbell.holds(last.blocks)
@@ -181,8 +194,8 @@ impl SendQueue {
         self.post_counters.blueflame.add(1);
         self.post_counters.blueflame_blocks.add(last.blocks.into());
         let (slots, doorbell) = (&poster.slots, &mut poster.doorbell);
-        doorbell.blueflame(at.block, last.blocks, |block, word| {
-            slots.word(last.block.wrapping_add(block), word)
+        doorbell.blueflame(at.block, last.blocks, |block| {
+            slots.block(last.block.wrapping_add(block))
         });
     }
 

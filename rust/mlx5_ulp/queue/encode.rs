@@ -120,6 +120,7 @@ impl Cursor {
     }
 
     /// The WQE that begins with `head` is written; on to the next.
+    #[inline(always)]
     pub(super) fn advance(&mut self, head: &Head) {
         let blocks = u32::from(blocks(head.ds));
         self.head = head.encode();
@@ -272,6 +273,7 @@ impl SendQueue {
 
     /// Writes the control segment of a WQE for one request, and the `second` segment if there is one, when
     /// the others are there, takes note of it and moves the cursor on.
+    #[inline(always)]
     pub(super) fn finish_wqe(
         &self,
         poster: &mut Poster,
@@ -356,6 +358,7 @@ impl SendQueue {
     /// # Safety
     ///
     /// Each of `ranges` must be readable kernel memory.
+    #[inline(always)]
     pub(super) unsafe fn encode_inline(
         &self,
         poster: &mut Poster,
@@ -369,18 +372,12 @@ impl SendQueue {
             return Err(EMSGSIZE);
         }
         let header = data::inline_header(total as u16);
-        let mut offset = head as usize * DS;
-        // SAFETY: The header is readable. The payload is no longer than the shape takes, for which all WQEs fit
-        // into the ring.
-        unsafe {
-            poster
-                .slots
-                .copy(block, offset, header.as_ptr(), header.len())
-        };
-        offset = offset.wrapping_add(header.len());
+        poster.slots.store_header(block, head, header);
+        let mut offset = (head as usize * DS).wrapping_add(header.len());
         for range in ranges {
             let length = range.length as usize;
-            // SAFETY: The caller guarantees readable memory; the rest as above.
+            // SAFETY: The caller guarantees readable memory. The payload is no longer than the shape takes, for
+            // which all WQEs fit into the ring.
             unsafe {
                 poster
                     .slots

@@ -42,7 +42,10 @@ use crate::{
         latency,
         trace, //
     },
-    sync::unusual,
+    sync::{
+        opaque,
+        unusual, //
+    },
     wqe::ctrl::{
         Ctrl,
         Fence,
@@ -58,7 +61,7 @@ use kernel::{
 use mlx5_ulp_bindings as bindings;
 
 /// Flags that a plain request may have. The hints say nothing about the WQE itself.
-const PLAIN: u32 = flags::UNSIGNALED | HINTS;
+pub(super) const PLAIN: u32 = flags::UNSIGNALED | HINTS;
 
 /// What a poster says of what follows.
 const HINTS: u32 = flags::LAST | flags::MORE;
@@ -180,10 +183,11 @@ impl SendQueue {
         let cause = match handle {
             // Nothing waits.
             Handle::Exclusive => Some(Cause::Last),
-            // Who lets a WQE wait looks again.
-            Handle::Shared => poster
-                .policy
-                .posted_alone(|| self.expects_completion(signaled_rung)),
+            Handle::Shared if poster.policy.rings_each() => Some(Cause::Limit),
+            // Read anew, so that the usual case needs the policy in no register. Who lets a WQE wait looks again.
+            Handle::Shared => {
+                opaque(&poster.policy).idle_alone(|| self.expects_completion(signaled_rung))
+            }
         };
         let Some(cause) = cause else {
             return match guard.into_lock() {
@@ -231,7 +235,11 @@ impl SendQueue {
     #[inline(never)]
     unsafe fn post_plain(&self, write: &bindings::mlx5_ulp_write, handle: Handle) -> Result {
         // SAFETY: Guaranteed by the caller.
-        unsafe { self.post_writes(handle, core::slice::from_ref(write)) }
+        if unsafe { self.post_one(handle, write) } {
+            return Ok(());
+        }
+        // SAFETY: Guaranteed by the caller.
+        unsafe { self.post_any(handle, core::slice::from_ref(write)) }
     }
 
     /// As [`SendQueue::post_plain`], after the lock has been given back.
@@ -400,7 +408,7 @@ impl SendQueue {
 
     /// Whether and why to ring now for what was posted up to the cursor.
     #[inline(always)]
-    fn cause(
+    pub(super) fn cause(
         &self,
         handle: Handle,
         poster: &mut Poster,

@@ -14,7 +14,9 @@ use crate::{
     hw::barrier,
     sync::opaque_place,
     wqe::{
+        data::INLINE_HEADER,
         BB,
+        BLOCK_WORDS,
         DS,
         DS_PER_BB, //
     },
@@ -142,15 +144,29 @@ impl Slots {
     ) {
         let bytes = self.ring.bytes();
         let at = self.ring.block_offset(counter).wrapping_add(offset) & bytes.wrapping_sub(1);
-        let first = length.min(bytes.wrapping_sub(at));
+        let left = bytes.wrapping_sub(at);
         // SAFETY: By the type invariant there are `bytes` from `base` on, to which nobody else writes; `at` is
-        // below that, `first` no more than what is left of them, and the rest, by the caller's word, no more
-        // than all of them. The caller guarantees the source.
+        // below that, so `left` are left of them, and the rest is, by the caller's word, no more than all of them.
+        // The caller guarantees the source.
         unsafe {
-            copy_words(memory, self.base.add(at).as_ptr(), first);
-            let rest = length.wrapping_sub(first);
-            copy_words(memory.add(first), self.base.as_ptr(), rest);
+            let to = self.base.add(at).as_ptr();
+            if length <= left {
+                copy_words(memory, to, length);
+            } else {
+                core::ptr::copy_nonoverlapping(memory, to, left);
+                let rest = length.wrapping_sub(left);
+                core::ptr::copy_nonoverlapping(memory.add(left), self.base.as_ptr(), rest);
+            }
         }
+    }
+
+    /// Stores the beginning of segment `segment` of the WQE that starts at block `counter`, past the end of the
+    /// ring at its start.
+    #[inline(always)]
+    pub(super) fn store_header(&mut self, counter: u32, segment: u32, header: [u8; INLINE_HEADER]) {
+        let at = self.ring.segment_offset(counter, segment);
+        // SAFETY: As in `store`; a header is shorter than a segment.
+        unsafe { self.base.add(at).cast::<[u8; INLINE_HEADER]>().write(header) };
     }
 
     /// Stores segment `segment` of the WQE that starts at block `counter`, past the end of the ring
@@ -163,12 +179,13 @@ impl Slots {
         unsafe { self.base.add(at).cast::<[u8; DS]>().write(bytes) };
     }
 
-    /// The 8 bytes at word `word` of the block `counter`, as they stand in the ring.
-    pub(super) fn word(&self, counter: u32, word: usize) -> u64 {
-        let at = self.ring.block_offset(counter) + (word & (BB / 8 - 1)) * 8;
-        // SAFETY: `at` is below `ring.bytes()` and a multiple of 8. By the type invariant the memory is
-        // there; it was zeroed when it was allocated.
-        unsafe { self.base.add(at).cast::<u64>().read() }
+    /// Block `counter`, as it stands in the ring.
+    #[inline(always)]
+    pub(super) fn block(&self, counter: u32) -> &[u64; BLOCK_WORDS] {
+        let at = self.ring.block_offset(counter);
+        // SAFETY: `at` is a block's start below `ring.bytes()`. By the type invariant the memory is there, aligned,
+        // and only `self`, which is borrowed, writes it; it was zeroed when it was allocated.
+        unsafe { self.base.add(at).cast().as_ref() }
     }
 
     /// Notes that the WQE at block `block` carries the `count` requests up to number `last`.
@@ -206,13 +223,21 @@ impl Slots {
 /// That many readable bytes at `from`, and writable ones at `to`, apart from each other.
 #[inline(always)]
 unsafe fn copy_words(from: *const u8, to: *mut u8, length: usize) {
-    let words = length & !7;
+    let pairs = length & !15;
     let mut at = 0;
     // SAFETY: All offsets are below `length`, of words with their end.
     unsafe {
-        while at != words {
+        let copy_word = |at: usize| {
             let word = from.add(at).cast::<u64>().read_unaligned();
             to.add(at).cast::<u64>().write_unaligned(word);
+        };
+        while at != pairs {
+            copy_word(at);
+            copy_word(at.wrapping_add(8));
+            at = at.wrapping_add(16);
+        }
+        if length & 8 != 0 {
+            copy_word(at);
             at = at.wrapping_add(8);
         }
         while at != length {
@@ -285,6 +310,19 @@ impl Block<'_> {
         const { assert!(AT < BB / 8) };
         // SAFETY: As in `store`; a block is aligned.
         unsafe { self.base.cast::<u64>().add(AT).write(word) };
+    }
+
+    /// Stores the beginning of segment `AT`.
+    #[inline(always)]
+    pub(super) fn header<const AT: usize>(&mut self, header: [u8; INLINE_HEADER]) {
+        const { assert!(AT < DS_PER_BB) };
+        // SAFETY: As in `store`; a header is shorter than a segment.
+        unsafe {
+            self.base
+                .add(AT * DS)
+                .cast::<[u8; INLINE_HEADER]>()
+                .write(header)
+        };
     }
 
     /// Stores segment `AT`.

@@ -27,6 +27,9 @@ pub const DS: usize = 16;
 /// Bytes of a basic block (`MLX5_SEND_WQE_BB`).
 pub const BB: usize = 64;
 
+/// Words of 8 bytes in a basic block: what CPUs write to a register at a time.
+pub const BLOCK_WORDS: usize = BB / 8;
+
 /// Segment units in a basic block (`MLX5_SEND_WQEBB_NUM_DS`).
 pub const DS_PER_BB: usize = BB / DS;
 
