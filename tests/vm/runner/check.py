@@ -57,7 +57,7 @@ def _guest(report: Report, selection: dict[Kernel, list[GuestTest]]) -> None:
 
 
 def _needs_modules(test: GuestTest) -> bool:
-    return test.name.startswith("ulp/")
+    return test.name.startswith(("ulp/", "blk/"))
 
 
 def main() -> int:
