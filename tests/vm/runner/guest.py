@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -30,11 +31,26 @@ class VMError(Exception):
     """A guest did not come up, or went away, or does not answer."""
 
 
+class EmulatorFault(VMError):
+    """The guest died of the emulator: nothing that was tested has to do with it."""
+
+
+# While a CPU goes through code that another one is changing, emulation now and then runs the breakpoint that stood
+# there meanwhile, when it has been taken away already. Of breakpoints in modules that are tested we want to know.
+_STALE_BREAKPOINT = re.compile(r"Oops: int3: (?:(?!RIP: ).)*RIP: [0-9a-f]+:(?!\S+ \[mlx5)\S+", re.DOTALL)
+
+
+def is_emulator_fault(console: str) -> bool:
+    """Whether the guest that has written this to its console died of the emulator."""
+    return _STALE_BREAKPOINT.search(console) is not None
+
+
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """What became of a script in the guest.
 
-    `status` is its exit status, or None where the VM was lost; `lost` then says how.
+    `status` is its exit status, or None where the VM was lost; `lost` then says how, and `emulator_fault` whether the
+    emulator is to blame.
     """
 
     status: int | None
@@ -42,6 +58,7 @@ class Outcome:
     output: Path
     kernel_log: list[dmesg.Line]
     lost: str | None = None
+    emulator_fault: bool = False
 
     def text(self) -> str:
         """The output; none where the script did not come to run."""
@@ -143,7 +160,7 @@ class Guest:
                 data = b""
             if not data:
                 self.alive = False
-                raise VMError(self._cause_of_death())
+                raise self._death()
             self._buffer += data
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line.decode(errors="replace").strip()
@@ -155,9 +172,13 @@ class Guest:
             self.alive = False
             raise VMError(f"the software ConnectX ended with status {connectx.process.status}")
 
-    def _cause_of_death(self) -> str:
+    def _death(self) -> VMError:
         self._qemu.wait(10)
         console = self._console.read_text(errors="replace")
+        kind = EmulatorFault if is_emulator_fault(console) else VMError
+        return kind(self._cause_of_death(console))
+
+    def _cause_of_death(self, console: str) -> str:
         for line in console.splitlines():
             if "Kernel panic" in line:
                 return line[line.index("Kernel panic") :].strip()
@@ -180,7 +201,7 @@ class Guest:
         except (VMError, OSError) as error:
             log, _ = dmesg.of_test(dmesg.read(self._kmsg), identifier)
             seconds = time.monotonic() - start
-            return Outcome(None, seconds, output, log, lost=str(error))
+            return Outcome(None, seconds, output, log, str(error), isinstance(error, EmulatorFault))
         seconds = time.monotonic() - start
         return Outcome(int(words[2]), seconds, output, self._kernel_log(identifier))
 

@@ -36,6 +36,11 @@ class Report:
             self.skipped += 1
             self._print(f"skip {name}: {reason}")
 
+    def note(self, text: str) -> None:
+        """What is to be known of the run itself."""
+        with self._lock:
+            self._print(f"# {text}")
+
     def close(self) -> bool:
         """Prints the closing line; returns whether nothing failed."""
         line = f"{self.passed} passed, {self.failed} failed"

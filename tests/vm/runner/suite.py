@@ -8,7 +8,7 @@ import threading
 
 from . import dmesg
 from .connectx import ConnectXError
-from .guest import GRACE_SECONDS, STATUS_TIMEOUT, Outcome, VMError
+from .guest import GRACE_SECONDS, STATUS_TIMEOUT, EmulatorFault, Outcome, VMError
 from .guest_test import GuestTest, boots
 from .kernel import Kernel
 from .parallel import Job
@@ -33,6 +33,10 @@ def _reason(test: GuestTest, outcome: Outcome) -> str | None:
     return None
 
 
+# So many VMs that die of the emulator are started again.
+_MOST_EMULATOR_FAULTS = 3
+
+
 class Suite:
     """The guest tests of one kernel."""
 
@@ -46,6 +50,7 @@ class Suite:
         self._kernel = kernel
         self._report = report
         self._boots = 0
+        self._emulator_faults = 0
         self._counting = threading.Lock()
 
     def run(self, tests: list[GuestTest]) -> None:
@@ -76,17 +81,31 @@ class Suite:
                 faults = dmesg.faults(vm.boot_log(), ())
                 if faults:
                     raise VMError(f"kernel log at boot: {faults[0].text[:200]}")
-                for done, test in enumerate(tests, 1):
-                    if not self._run_one(vm, test):
-                        return tests[done:]
+                for done, test in enumerate(tests):
+                    outcome = self._outcome(vm, test)
+                    if outcome.emulator_fault:
+                        tests = tests[done:]
+                        raise EmulatorFault(outcome.lost)
+                    if not self._judge(test, outcome):
+                        return tests[done + 1 :]
                 if self._kernel.finds_leaks:
                     self._find_leaks(vm, boot)
         except (VMError, ConnectXError) as error:
+            if isinstance(error, EmulatorFault) and self._goes_on():
+                self._report.note(f"{logs.name}: starting again after a fault of the emulator: {error}")
+                return tests
             self._report.not_ok(self._name(tests[0]), 0, str(error), shown(logs))
             return tests[1:]
         return []
 
-    def _run_one(self, vm: VM, test: GuestTest) -> bool:
+    def _goes_on(self) -> bool:
+        """Whether one more fault of the emulator is bearable."""
+        with self._counting:
+            self._emulator_faults += 1
+            return self._emulator_faults <= _MOST_EMULATOR_FAULTS
+
+    @staticmethod
+    def _outcome(vm: VM, test: GuestTest) -> Outcome:
         identifier = test.name.replace("/", "-")
         outcome = vm.run(identifier, test.script, test.timeout)
         folder = outcome.output.parent
@@ -94,16 +113,20 @@ class Suite:
         (folder / "dmesg").write_text("".join(f"{line}\n" for line in outcome.kernel_log))
         if outcome.lost:
             (folder / "console").write_text(vm.console_tail() + "\n")
+        return outcome
+
+    def _judge(self, test: GuestTest, outcome: Outcome) -> bool:
         reason = _reason(test, outcome)
         if reason:
-            self._report.not_ok(self._name(test), outcome.seconds, reason, shown(folder))
+            self._report.not_ok(self._name(test), outcome.seconds, reason, shown(outcome.output.parent))
             return False
         self._report.ok(self._name(test), outcome.seconds)
         return True
 
     def _find_leaks(self, vm: VM, boot: int) -> None:
         """Reports memory that the tests of this VM have lost as a failure of its own."""
-        self._run_one(vm, GuestTest(f"leaks/boot{boot}", LEAKS, timeout=60))
+        test = GuestTest(f"leaks/boot{boot}", LEAKS, timeout=60)
+        self._judge(test, self._outcome(vm, test))
 
     def _name(self, test: GuestTest) -> str:
         return f"{self._kernel.series}/{test.name}"
