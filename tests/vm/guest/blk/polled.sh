@@ -64,20 +64,20 @@ under_load() {
 
 rm -f /tmp/enough
 under_load &
-load=$!
+writer=$!
 inject pf0 '"kind":"port","up":false'
 until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
 inject pf0 '"kind":"port","up":true'
 until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
 touch /tmp/enough
-wait $load || fail "the load has not survived the loss of the link"
+wait $writer || fail "the load has not survived the loss of the link"
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 
 # The disk goes under load, by force: nothing that it sends arrives any more.
 rm /tmp/enough
 fio --name=load --filename=$disk --direct=1 --ioengine=io_uring --hipri --bs=4k --rw=randrw --iodepth=16 --time_based \
 	--runtime=600 --minimal > "$RESULTS/fio.txt" 2>&1 &
-load=$!
+writer=$!
 found=$(disk_stat polled)
 loaded() {
 	[ "$(disk_stat polled)" -gt $((found + 100)) ]
@@ -85,7 +85,7 @@ loaded() {
 until_true 60 loaded || fail "there is no load"
 rule pf0 '"kind":"frame-loss"' '"every":1,"count":0'
 disk_off
-! wait $load || fail "a disk that is gone was written"
+! wait $writer || fail "a disk that is gone was written"
 no_more_faults
 
 export_off
