@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# As verify, with more block sizes and depths; then the cable out for a while in the middle of the load.
+#
+# functions: pf,vf
+# when: long
+# timeout: 1800
+# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
+. /src/tests/vm/guest/lib/storage.sh
+. /src/tests/vm/guest/lib/blk.sh
+
+# size BLOCK: what a job writes in blocks of so many bytes.
+size() {
+	echo $(($1 * 32 > (4 << 20) ? 4 << 20 : $1 * 32))
+}
+
+drivers mlx5_0 mlx5_1
+network
+blk_load
+export_on 32
+disk_on
+for block in 512 4096 65536 1048576; do
+	for depth in 1 16 128; do
+		for pattern in write randwrite randrw; do
+			verify $block $pattern $depth "$(size $block)"
+		done
+	done
+done
+expect "retries" "$(disk_stat retries)" 0
+
+# under_load BLOCK: load until it is told that it is enough, for only requests show a disk that its peer is away.
+under_load() {
+	until [ -e /tmp/enough ]; do
+		verify "$1" randrw 32 "$(size "$1")"
+	done
+}
+
+for block in 4096 262144; do
+	rm -f /tmp/enough
+	under_load $block &
+	writer=$!
+	inject pf0 '"kind":"port","up":false'
+	until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
+	sleep 2
+	inject pf0 '"kind":"port","up":true'
+	until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
+	touch /tmp/enough
+	wait $writer || fail "the load has not survived the loss of the link"
+done
+cat $disks/d/stats
+[ "$(disk_stat reconnects)" -ge 2 ] || fail "the disk was not away twice"
+disk_off
+export_off
+blk_unload
