@@ -4,7 +4,7 @@
 
 use crate::{
     connector::Link,
-    mq::Quiesced, //
+    gendisk::Quiesced, //
 };
 use core::{
     cell::UnsafeCell,

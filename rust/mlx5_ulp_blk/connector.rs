@@ -11,14 +11,24 @@
 //! * A [`Peer`] is equal to one before only if the target still has the data.
 
 use crate::{
-    disk::Core,
+    disk::{
+        Control,
+        Core, //
+    },
+    dispatch::{
+        FLUSH_BYTES,
+        RANGES, //
+    },
+    errno::estale,
     export,
     greeting::{
         Guest,
         Peer, //
     },
+    probe::probe,
     ulp::{
         Access,
+        Completions,
         Device,
         Queue,
         QueueAttr,
@@ -90,6 +100,55 @@ impl Drop for Conn {
     }
 }
 
+impl Core {
+    /// Connects a queue for each channel. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of the connector and of a READ through each queue; `ECANCELED` if that is given up; `ESTALE` if the channels do not find the same target.
+    pub(crate) fn connect(&self, control: &Control) -> Result<(KVec<Link>, Peer)> {
+        let device = control.device.as_ref().ok_or(ENODEV)?;
+        let mut links = KVec::with_capacity(self.channels().len(), GFP_KERNEL)?;
+        let mut found: Option<Peer> = None;
+        for (index, channel) in (0u32..).zip(self.channels()) {
+            // Most requests are one WRITE or READ. If there are more for once, the queue is full.
+            let depth = 2 * self.settings.depth + self.channels().len() as u32 + 8;
+            let attr = QueueAttr {
+                max_sge: RANGES as u32,
+                vector: index,
+                completions: match channel.is_polled() {
+                    true => Completions::Polled,
+                    false => Completions::Softirq,
+                },
+                // WRITEs of 0 bytes: see `alive`. No memory has a key for more.
+                access: Access::REMOTE_WRITE,
+                ..QueueAttr::new(depth)
+            };
+            let guest = Guest {
+                disk: self.number,
+                index,
+            };
+            // SAFETY: `Disk::drop` takes down all links.
+            let (link, peer) = unsafe { connect(self, device, &control.target, attr, guest)? };
+            if found.is_some_and(|found| found != peer) {
+                return Err(estale());
+            }
+            found = Some(peer);
+            let scratch = control.scratch.as_ref().ok_or(ENODEV)?;
+            let range = scratch.range(0, FLUSH_BYTES)?;
+            probe(
+                self.attempts(),
+                link.queue(),
+                range,
+                peer.address,
+                peer.rkey,
+            )?;
+            links.push(link, GFP_KERNEL)?;
+        }
+        Ok((links, found.ok_or(EINVAL)?))
+    }
+}
+
 /// Connects a queue made by `attr` with `target`: an IP address and a port, or the name of an export in this kernel.
 /// Sleeps.
 ///
@@ -102,7 +161,7 @@ impl Drop for Conn {
 /// # Safety
 ///
 /// `core` must outlive the link.
-pub(crate) unsafe fn connect(
+unsafe fn connect(
     core: &Core,
     device: &Arc<Device>,
     target: &CStr,

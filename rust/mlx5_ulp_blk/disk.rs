@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A disk: how it comes and goes.
+//! A disk, as its requests and its work see it.
 
 use crate::{
     attempt::Attempts,
@@ -8,37 +8,18 @@ use crate::{
         Channel,
         Steady, //
     },
-    connector::{
-        self,
-        Link, //
-    },
-    dispatch::{
-        FLUSH_BYTES,
-        RANGES, //
-    },
-    errno::{
-        eopnotsupp,
-        estale, //
-    },
-    greeting::{
-        Guest,
-        Peer, //
-    },
-    io::MAX_SEGMENTS,
-    mq::{
+    dispatch::FLUSH_BYTES,
+    gendisk::{
         GenDisk,
         Quiesced,
         TagSet, //
     },
+    greeting::Peer,
+    io::MAX_SEGMENTS,
     polling::Lookout,
-    probe::probe,
     ulp::{
-        Access,
-        Completions,
         Device,
-        QueueAttr,
-        Region,
-        Removal, //
+        Region, //
     },
     ulp_bindings as bindings,
     work::{
@@ -57,6 +38,7 @@ use core::{
         Ordering::{
             Acquire,
             Relaxed,
+            Release,
             SeqCst, //
         }, //
     },
@@ -122,12 +104,12 @@ pub(crate) struct Control {
     pub(crate) disk: Option<GenDisk>,
     pub(crate) device: Option<Arc<Device>>,
     /// What READs that flush write to. Nobody reads it.
-    scratch: Option<Region<KVec<u8>>>,
+    pub(crate) scratch: Option<Region<KVec<u8>>>,
     /// Which of the target's incarnations has our data.
     pub(crate) peer: Option<Peer>,
     /// When the peer was lost.
     pub(crate) lost_at: Option<Instant<Monotonic>>,
-    target: CString,
+    pub(crate) target: CString,
 }
 
 /// A disk, as its requests and its work see it.
@@ -135,8 +117,8 @@ pub(crate) struct Control {
 pub(crate) struct Core {
     name: CString,
     /// A random number, by which a target knows it again.
-    number: u64,
-    settings: Settings,
+    pub(crate) number: u64,
+    pub(crate) settings: Settings,
     state: AtomicU8,
     /// A connection was lost since the last attempt to connect began.
     hurt: AtomicBool,
@@ -160,7 +142,7 @@ pub(crate) struct Core {
     pub(crate) control: Mutex<Control>,
     // The last: what is on it goes before.
     #[pin]
-    tags: TagSet,
+    pub(crate) tags: TagSet,
 }
 
 impl Core {
@@ -262,8 +244,7 @@ impl Core {
 
     /// Gives it up for good.
     pub(crate) fn die(&self) {
-        self.state
-            .store(State::Dead as u8, core::sync::atomic::Ordering::Release);
+        self.state.store(State::Dead as u8, Release);
     }
 
     /// Its attempts to connect.
@@ -308,6 +289,26 @@ impl Core {
         }
     }
 
+    /// By what requests name their memory from now on: the key to what is mapped for `dma_device`, and what READs that
+    /// flush write to.
+    pub(crate) fn set_local(&self, key: u32, dma_device: *mut device, scratch: &Region<KVec<u8>>) {
+        self.local_key.store(key, Relaxed);
+        self.dma_device.store(dma_device, Relaxed);
+        self.scratch.0.store(scratch.address(), Relaxed);
+        self.scratch.1.store(scratch.key(), Relaxed);
+    }
+
+    /// Where the target's memory is from now on.
+    pub(crate) fn set_peer(&self, peer: &Peer) {
+        self.address.store(peer.address, Relaxed);
+        self.rkey.store(peer.rkey, Relaxed);
+    }
+
+    /// There is a disk of the block layer, and all that requests need.
+    pub(crate) fn set_gendisk(&self, disk: *mut gendisk) {
+        self.disk.store(disk, Release);
+    }
+
     /// The disk of the block layer.
     pub(crate) fn gendisk(&self) -> *mut gendisk {
         self.disk.load(Acquire)
@@ -336,48 +337,6 @@ impl Core {
     /// All channels were connected anew.
     pub(crate) fn count_reconnect(&self) {
         self.reconnects.fetch_add(1, Relaxed);
-    }
-
-    /// Connects a queue for each channel. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// Those of the connector and of a READ through each queue; `ECANCELED` if that is given up; `ESTALE` if the channels do not find the same target.
-    pub(crate) fn connect(&self, control: &Control) -> Result<(KVec<Link>, Peer)> {
-        let device = control.device.as_ref().ok_or(ENODEV)?;
-        let mut links = KVec::with_capacity(self.channels.len(), GFP_KERNEL)?;
-        let mut found: Option<Peer> = None;
-        for (index, channel) in (0u32..).zip(&self.channels) {
-            // Most requests are one WRITE or READ. If there are more for once, the queue is full.
-            let depth = 2 * self.settings.depth + self.channels.len() as u32 + 8;
-            let attr = QueueAttr {
-                max_sge: RANGES as u32,
-                vector: index,
-                completions: match channel.is_polled() {
-                    true => Completions::Polled,
-                    false => Completions::Softirq,
-                },
-                // WRITEs of 0 bytes: see `alive`. No memory has a key for more.
-                access: Access::REMOTE_WRITE,
-                ..QueueAttr::new(depth)
-            };
-            let guest = Guest {
-                disk: self.number,
-                index,
-            };
-            // SAFETY: `Disk::drop` takes down all links.
-            let (link, peer) =
-                unsafe { connector::connect(self, device, &control.target, attr, guest)? };
-            if found.is_some_and(|found| found != peer) {
-                return Err(estale());
-            }
-            found = Some(peer);
-            let scratch = control.scratch.as_ref().ok_or(ENODEV)?;
-            let range = scratch.range(0, FLUSH_BYTES)?;
-            probe(&self.attempts, link.queue(), range, peer.address, peer.rkey)?;
-            links.push(link, GFP_KERNEL)?;
-        }
-        Ok((links, found.ok_or(EINVAL)?))
     }
 
     /// What it has done, one `name value` a line.
@@ -410,113 +369,4 @@ pub(crate) struct Place {
     pub(crate) address: u64,
     /// The key.
     pub(crate) rkey: u32,
-}
-
-impl Removal for Core {
-    fn removal(&self) {
-        self.die();
-        self.attempts.give_up();
-        let disk = self.gendisk();
-        if !disk.is_null() {
-            // Nobody maps memory for the device after this.
-            // SAFETY: `Disk::drop` closes the device, which waits for this call, before it puts the disk.
-            drop(unsafe { Quiesced::new(disk) });
-        }
-        self.work.after(0);
-    }
-}
-
-/// A disk that is in `/dev`, until it is dropped.
-pub(crate) struct Disk(Arc<Core>);
-
-impl Disk {
-    /// Connects with the target and makes `/dev/<name>`. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `ECANCELED` if that is given up by [`Core::attempts`], `ENODEV` if there is no such device, `EOPNOTSUPP` if it takes too few data ranges for a request;
-    /// those of the connector.
-    pub(crate) fn new(core: Arc<Core>, device: &CStr) -> Result<Self> {
-        // From here on, `drop` undoes what is done.
-        let this = Self(core.clone());
-        let device = Device::open_with_notice(device, core.clone())?;
-        let limits = device.limits();
-        if limits.max_sge.min(limits.max_read_sge) < RANGES as u32 {
-            return Err(eopnotsupp());
-        }
-        let memory = KVec::from_elem(0, FLUSH_BYTES as usize, GFP_KERNEL)?;
-        let scratch = Region::new(&device, memory, Access::LOCAL_WRITE)?;
-        let dma_device = device.dma_device().ok_or(ENODEV)?.as_ptr();
-        core.local_key.store(device.local_key(), Relaxed);
-        core.dma_device.store(dma_device, Relaxed);
-        core.scratch.0.store(scratch.address(), Relaxed);
-        core.scratch.1.store(scratch.key(), Relaxed);
-
-        let mut control = core.control.lock();
-        control.scratch = Some(scratch);
-        control.device = Some(device);
-        let (links, peer) = core.connect(&control)?;
-        core.address.store(peer.address, Relaxed);
-        core.rkey.store(peer.rkey, Relaxed);
-        control.peer = Some(peer);
-        // SAFETY: `drop` puts the disk before the last reference to `core` goes; the device was not closed.
-        let mut disk = unsafe { GenDisk::alloc(&core, &core.tags, dma_device, MAX_SEGMENTS)? };
-        {
-            // SAFETY: The disk exists.
-            let quiesced = unsafe { Quiesced::new(disk.as_ptr()) }.ok_or(ENODEV)?;
-            for (channel, link) in core.channels.iter().zip(links) {
-                // SAFETY: The lock is held, and the disk quiesced.
-                unsafe { channel.replace(&quiesced, Some(link)) };
-            }
-        }
-        core.disk
-            .store(disk.as_ptr(), core::sync::atomic::Ordering::Release);
-        drop(control);
-        // It reads partitions, which may take recovery, which takes the lock.
-        let added = disk.add(&core.name, peer.bytes);
-        core.control.lock().disk = Some(disk);
-        added?;
-        if core.state() == State::Dead {
-            // Since before it was added; now whoever uses it can be told.
-            core.work.after(0);
-        }
-        Ok(this)
-    }
-
-    /// Whether it works.
-    pub(crate) fn state(&self) -> State {
-        self.0.state()
-    }
-
-    /// What it has done.
-    pub(crate) fn show(&self, f: &mut impl fmt::Write) -> fmt::Result {
-        self.0.show(f)
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let core = &*self.0;
-        // Nobody waits for a peer that is away, now or soon: recovery gives the disk up.
-        core.attempts.give_up();
-        core.work.after(0);
-        let disk = core.control.lock().disk.take();
-        let disk = disk.map(|mut disk| {
-            disk.delete();
-            disk
-        });
-        core.work.disable();
-        core.lookout.end();
-
-        let (device, scratch) = {
-            let mut control = core.control.lock();
-            core.disconnect(&mut control);
-            control.quiesced = None;
-            (control.device.take(), control.scratch.take())
-        };
-        drop(scratch);
-        // Waits for a removal notice, which looks at the disk.
-        drop(device);
-        drop(disk);
-    }
 }

@@ -11,14 +11,16 @@
 //! | [`attempt`] | ... and how that is given up |
 //! | [`alive`] | whether the disk that it serves is still there |
 //! | [`greeting`] | what the two tell each other then |
-//! | [`disk`] | a disk: how it comes and goes |
+//! | [`disk`] | a disk, as its requests and its work see it |
+//! | [`lifetime`] | how a disk comes and goes |
 //! | [`recovery`] | what happens when the peer is away |
 //! | [`probe`] | whether a connection works |
 //! | [`dispatch`] | from a request of the block layer to the send queue, and flush |
 //! | [`io`] | a request of the block layer: mapped, in flight, ended |
 //! | [`channel`] | what belongs to one hardware context |
 //! | [`polling`] | hardware contexts without interrupts |
-//! | [`mq`] | blk-mq's callbacks, and the calls to it |
+//! | [`mq`] | blk-mq's callbacks, and the calls about a request |
+//! | [`gendisk`] | the block layer's side of a disk |
 //!
 //! # Why not `kernel::block::mq`
 //!
@@ -31,7 +33,7 @@
 //! * a request can be ended well, but neither in error nor requeued;
 //! * a request has no room for the driver's own, so each would need an allocation.
 //!
-//! So [`mq`] calls blk-mq by the kernel's bindings. All that is unsafe about that is in [`mq`] and [`io`]; a
+//! So [`mq`] and [`gendisk`] call blk-mq by the kernel's bindings. All that is unsafe about that is there and in [`io`]; a
 //! request in the driver's hands is a value, [`io::Io`], that is either ended or handed to a queue.
 
 use kernel::prelude::*;
@@ -46,8 +48,10 @@ mod dispatch;
 #[path = "../mlx5_ulp/errno.rs"]
 mod errno;
 mod export;
+mod gendisk;
 mod greeting;
 mod io;
+mod lifetime;
 mod mq;
 mod polling;
 mod probe;

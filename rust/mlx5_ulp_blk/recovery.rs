@@ -15,7 +15,7 @@ use crate::{
         State, //
     },
     errno::estale,
-    mq::{
+    gendisk::{
         self,
         Quiesced, //
     },
@@ -111,10 +111,10 @@ impl Core {
         let added = control.disk.is_some();
         drop(control);
         // SAFETY: The disk is put after this work was disabled.
-        unsafe { mq::kick(disk) };
+        unsafe { gendisk::kick(disk) };
         if dead && added {
             // SAFETY: As above; it was added.
-            unsafe { mq::mark_dead(disk) };
+            unsafe { gendisk::mark_dead(disk) };
         }
     }
 
