@@ -2,7 +2,10 @@
 
 //! Completions when the device says so, and for a while after.
 
-use super::moderator::After;
+use super::{
+    moderation::BUDGET,
+    moderator::After, //
+};
 use crate::{
     hw::cq::{
         CompletionHandler,
@@ -14,9 +17,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-
-/// Entries taken before others on this CPU get a turn.
-const BUDGET: u32 = 256;
 
 /// Serves the completion queue of one send queue, in the tasklet of its vector.
 ///
@@ -59,7 +59,8 @@ impl CompletionHandler for Interrupt {
     /// Polls, and looks again or arms, as the mode says.
     ///
     /// No completion is lost between the last look and the arming: the arm command carries the consumer
-    /// counter, and the device raises the event at once when it has written entries beyond that.
+    /// counter, and the device raises the event at once when it has written entries beyond that, unless its
+    /// last event told of them; so nobody arms who has left entries over.
     fn completion(&self, cq: &CqCore) {
         if self.0.in_work {
             return self.0.work.queue();

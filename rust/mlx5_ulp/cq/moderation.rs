@@ -82,13 +82,16 @@ impl Mode {
     }
 }
 
+/// Entries taken in one look, before others on this CPU get a turn.
+pub const BUDGET: u32 = 256;
+
 /// What to do after a look at the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Look again.
     Poll,
     /// Arm the queue and leave it to the device. The arm command carries the consumer counter, so what
-    /// was completed meanwhile raises the event.
+    /// was completed since a look that took all there was raises the event.
     Arm,
 }
 
@@ -110,6 +113,9 @@ impl Stretch {
     }
 
     /// What to do after a look that found `completions` and ended at `now_ns`.
+    ///
+    /// Never to arm after a look that took all of its [`BUDGET`]: the device does not tell a second time of
+    /// entries that an event has told of (`cqc.last_notified_index`), and such ones may be left over.
     #[inline]
     pub fn next(&mut self, mode: Mode, completions: u32, now_ns: u64) -> Next {
         if completions != 0 {
@@ -117,7 +123,9 @@ impl Stretch {
         }
         let goes_on = match mode {
             Mode::Polling => now_ns.saturating_sub(self.found_ns) < POLL_IDLE_NS,
-            Mode::Hybrid => now_ns.saturating_sub(self.started_ns) < CYCLE_POLL_NS,
+            Mode::Hybrid => {
+                now_ns.saturating_sub(self.started_ns) < CYCLE_POLL_NS || completions >= BUDGET
+            }
             Mode::Interrupt => completions != 0,
         };
         if goes_on {
@@ -396,6 +404,17 @@ mod tests {
         }
         let share = polling * 1000 / now;
         assert!((790..=810).contains(&share), "{share} of 1000");
+    }
+
+    #[test]
+    fn nobody_arms_with_entries_left_over() {
+        let modes = [Mode::Polling, Mode::Hybrid, Mode::Interrupt];
+        for mode in modes {
+            let mut s = Stretch::new(0);
+            assert_eq!(s.next(mode, BUDGET, 1 << 40), Next::Poll, "{mode:?}");
+        }
+        let mut s = Stretch::new(0);
+        assert_eq!(s.next(Mode::Hybrid, BUDGET - 1, 1 << 40), Next::Arm);
     }
 
     #[test]
