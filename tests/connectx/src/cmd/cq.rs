@@ -155,6 +155,10 @@ fn query_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
             field!(mlx5_ifc_cqc_bits, log_cq_size),
             cq.config.log_size.into(),
         ),
+        (
+            field!(mlx5_ifc_cqc_bits, last_notified_index),
+            cq.last_notified(),
+        ),
         (field!(mlx5_ifc_cqc_bits, producer_counter), cq.producer()),
         (field!(mlx5_ifc_cqc_bits, consumer_counter), cq.consumer()),
     ] {

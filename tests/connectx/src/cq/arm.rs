@@ -13,6 +13,13 @@ use crate::hca::Hca;
 ///
 /// An arming whose sequence number is not that of the next event is stale: the event it asks for was raised, and the
 /// driver has not seen it yet.
+///
+/// The event comes at once when an entry waits that the driver has not taken and that no event has told of: one at or
+/// behind the index of the arming, and at or behind `cqc.last_notified_index`. A driver that arms with entries left
+/// over that it was told of hears of them with the next entry. The kernel's drivers look again by themselves then
+/// (`ib_cq_poll_work`, `mlx5e_napi_poll`); perftest's latency tests arm before they take the entry that they were
+/// told of, and count on one event for it (`ctx_notify_events`); its bandwidth tests, which left entries over, hung
+/// on a ConnectX-5 (github.com/linux-rdma/perftest/pull/138).
 pub fn arm(hca: &mut Hca, page: u32, words: [u32; 2]) {
     let Hca { cqs, eqs, io, .. } = hca;
     let [rung, number] = words;
@@ -46,7 +53,7 @@ pub fn arm(hca: &mut Hca, page: u32, words: [u32; 2]) {
     let seen = command & INDEX_MASK;
     let solicited_only = (command >> 24) & 1 != 0;
     if solicited_only {
-        // An arm for any completion is not taken back by one for solicited ones.
+        // An arming for any completion is not taken back by one for solicited ones.
         if cq.arm == Arm::Disarmed {
             cq.arm = Arm::Solicited;
         }
@@ -59,12 +66,7 @@ pub fn arm(hca: &mut Hca, page: u32, words: [u32; 2]) {
         return;
     }
     cq.arm = Arm::Next;
-    if cq.used(seen) == 0 {
-        cq.unreported = 0;
-    } else if cq.unreported == 0 {
-        // Reported before, but still there: the driver stopped short of them.
-        cq.unreported = cq.used(seen);
-        cq.unreported_since = io.now;
-    }
+    // What the driver has taken needs no event any more.
+    cq.unreported = cq.unreported.min(cq.used(seen));
     cqs.settle(cqn, eqs, io);
 }

@@ -20,6 +20,8 @@ impl Cq {
         self.urgent = false;
         self.event_sn = (self.event_sn + 1) & 3;
         self.unreported = 0;
+        self.last_notified = self.producer();
+        self.last_solicited = None;
         eqs.completion(io, self.config.eqn, cqn);
     }
 

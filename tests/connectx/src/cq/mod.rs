@@ -89,9 +89,12 @@ pub struct Cq {
     arm: Arm,
     /// Completion events raised, modulo 4: an arm doorbell must carry this number.
     event_sn: u8,
-    /// Index after the last entry that is solicited or in error.
+    /// Index after the last entry that an event has told of.
+    last_notified: u32,
+    /// Index after the last entry that is solicited or in error, if no event has told of it.
     last_solicited: Option<u32>,
-    /// Completions since the last event, and when the first of them was written.
+    /// Completions that no event has told of and, when the queue was armed last, the driver had not taken; and when
+    /// the first of them was written.
     unreported: u32,
     unreported_since: u64,
     /// A solicited completion, or one in error, was written after the arming.
@@ -174,6 +177,7 @@ impl Cq {
             consumer: 0,
             arm: Arm::Disarmed,
             event_sn: 0,
+            last_notified: 0,
             last_solicited: None,
             unreported: 0,
             unreported_since: 0,
@@ -191,6 +195,11 @@ impl Cq {
     /// Consumer index as last read.
     pub fn consumer(&self) -> u32 {
         self.consumer
+    }
+
+    /// Index after the last entry that an event has told of.
+    pub fn last_notified(&self) -> u32 {
+        self.last_notified
     }
 
     /// Has the queue overrun or lost its memory?

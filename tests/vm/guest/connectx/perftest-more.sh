@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# What perftest has beyond connectx/perftest: more services, several queue pairs, latencies.
+# What perftest has beyond connectx/perftest: more services, several queue pairs, latencies, events.
 #
 # functions: pf,vf
 # when: long
@@ -19,5 +19,9 @@ perftest ib_write_lat -s 64 -n 100
 perftest ib_send_lat -s 64 -n 100
 perftest ib_read_lat -s 64 -n 100
 perftest ib_atomic_lat -n 100
+perftest ib_atomic_lat -n 100 -e
+perftest ib_send_lat -s 64 -n 1000 -e
+perftest ib_send_lat -s 64 -n 100 -c UD -e
+perftest ib_send_bw -s 64 -n 640 -q 8 -b -e
 down
 nothing_left
