@@ -2,8 +2,11 @@
 //! Atomic segments (`struct mlx5_wqe_atomic_seg`, `struct mlx5_wqe_masked_atomic_seg`).
 //!
 //! They stand between the remote address segment and the data segment that receives the old value. Only masked
-//! compare-and-swap has four operands; masked fetch-and-add has two and the plain segment (`set_atomic_seg` and
-//! `set_masked_atomic_seg` in `drivers/infiniband/hw/mlx4/qp.c`, whose WQE format mlx5 continues).
+//! compare-and-swap has four operands; masked fetch-and-add of 8 bytes has two, addend and field boundaries, and the
+//! plain segment. So UCX writes them for mlx5 (`uct_rc_mlx5_txqp_dptr_post` in `src/uct/ib/mlx5/rc/rc_mlx5.inl`,
+//! `uct_ib_mlx5_atomic_masked_fadd64_seg` in `src/uct/ib/mlx5/ib_mlx5.h` of github.com/openucx/ucx), and the kernel for
+//! mlx4 (`set_atomic_seg`, `set_masked_atomic_seg` in `drivers/infiniband/hw/mlx4/qp.c`). The kernel's mlx5_ib does not
+//! post masked ones.
 
 use super::be;
 
@@ -12,6 +15,10 @@ pub const SIZE: usize = 16;
 
 /// Bytes of the masked segment.
 pub const MASKED_SIZE: usize = 32;
+
+/// `opmod` of the control segment of a masked atomic of 8 bytes: extended, and the logarithm of the size less 2
+/// (`UCT_IB_MLX5_OPMOD_EXT_ATOMIC` in `src/uct/ib/mlx5/ib_mlx5.h` of UCX).
+pub const OPMOD_MASKED_8_BYTES: u8 = 8 | (3 - 2);
 
 /// Whether a device carries out the two atomics of verbs, of 8 bytes, as this module's interface describes them: numbers
 /// in the order of the CPU. From `atomic_operations`, `atomic_size_qp` and `atomic_req_8B_endianness_mode` of its

@@ -157,6 +157,12 @@ fn decode_task(
         Opcode::ATOMIC_MASKED_CS | Opcode::ATOMIC_MASKED_FA if service != Service::Rc => {
             Err(Malformed::Opcode)
         }
+        Opcode::ATOMIC_MASKED_CS | Opcode::ATOMIC_MASKED_FA
+            if ctrl.head.opmod != atomic::OPMOD_MASKED_8_BYTES =>
+        {
+            // Of other sizes the capabilities (`atomic_size_qp`) do not speak.
+            Err(Malformed::Operand)
+        }
         op if op.is_atomic() && reliable => {
             let at = RemoteAddr::decode(&reader.take::<{ rdma::SIZE }>()?);
             let operands = decode_operands(op, reader)?;
@@ -191,8 +197,7 @@ fn decode_operands(op: Opcode, reader: &mut Reader<'_>) -> Result<Operands, Malf
     }
     let a = Atomic::decode(&reader.take::<{ atomic::SIZE }>()?);
     if wire == Op::MaskedFetchAdd {
-        // Addend and field boundaries, no more: `set_atomic_seg` of `drivers/infiniband/hw/mlx4/qp.c`, the WQE format
-        // of which this one is.
+        // Addend and field boundaries, no more, see `wqe/atomic.rs`.
         return Ok(Operands {
             op: wire,
             swap_add: a.swap_add,
@@ -272,7 +277,12 @@ mod tests {
         let body = segments.concat();
         let ctrl = Ctrl {
             head: Head {
-                opmod: 0,
+                opmod: match opcode {
+                    Opcode::ATOMIC_MASKED_CS | Opcode::ATOMIC_MASKED_FA => {
+                        atomic::OPMOD_MASKED_8_BYTES
+                    }
+                    _ => 0,
+                },
                 index: 5,
                 opcode,
                 qpn: QPN,
@@ -376,6 +386,24 @@ mod tests {
             &[&queue, &remote, &[0; 16], &data(8)],
         );
         assert_eq!(decode(masked, 3).unwrap_err(), Malformed::Opcode);
+    }
+
+    #[test]
+    fn a_masked_atomic_says_its_size() {
+        let remote = REMOTE.encode();
+        let operands: [u8; 16] = std::array::from_fn(|i| u8::from(i == 7) + 2 * u8::from(i == 15));
+        let mut add = wqe(Opcode::ATOMIC_MASKED_FA, &[&remote, &operands, &data(8)]);
+        let Task::Atomic { operands, data, .. } = decode(add.clone(), 0).unwrap().task else {
+            panic!("not an atomic");
+        };
+        assert_eq!((operands.swap_add, operands.swap_add_mask), (1, 2));
+        assert_eq!(data.len, 8);
+        // Those of 4, 16 and 32 bytes, and none at all.
+        for opmod in [8, 10, 11, 0] {
+            add[0] = opmod;
+            let refused = decode(add.clone(), 0).unwrap_err();
+            assert_eq!(refused, Malformed::Operand, "{opmod}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use connectx::qp;
 use connectx::uar::Doorbell;
+use connectx::wqe::atomic::OPMOD_MASKED_8_BYTES;
 use connectx::wqe::ctrl::{Ctrl, Fence, Flags, Head, Signal};
 use connectx::wqe::data::{inline_header, Data};
 use connectx::wqe::opcode::Opcode;
@@ -55,7 +56,10 @@ impl Side {
         let ds = (16 + segments.len()).div_ceil(16) as u8;
         let ctrl = Ctrl {
             head: Head {
-                opmod: 0,
+                opmod: match opcode {
+                    Opcode::ATOMIC_MASKED_CS | Opcode::ATOMIC_MASKED_FA => OPMOD_MASKED_8_BYTES,
+                    _ => 0,
+                },
                 index,
                 opcode,
                 qpn: qp.qpn,
