@@ -13,6 +13,7 @@ use crate::cmd;
 use crate::config::Kind;
 use crate::driver::{command, Driver, FREE, MEMORY};
 use crate::hca::State;
+use crate::wqe::opcode::Opcode;
 use template::Base;
 
 /// Bytes of input, zero when they run out.
@@ -137,8 +138,7 @@ fn changed_command(input: &mut Input<'_>, numbers: &Numbers, base: &mut Base) ->
 fn post(driver: &mut Driver, input: &mut Input<'_>, numbers: &Numbers) {
     let (slot, record) = Base::slot(input.u16());
     let mut wqe = [0; 64];
-    let opcodes = [0, 1, 8, 9, 0xa, 0xb, 0xe, 0x10, 0x11, 0x12, 0x14, 0x25];
-    wqe[3] = input.choose(&opcodes).unwrap_or(0);
+    wqe[3] = input.choose(Opcode::KNOWN).map_or(0, |opcode| opcode.0);
     let queue = input.choose(&numbers.0).unwrap_or(0);
     wqe[4..8].copy_from_slice(&((queue << 8) | u32::from(input.u8() % 6)).to_be_bytes());
     wqe[11] = input.u8();

@@ -23,6 +23,7 @@ pub(super) struct Base {
     td: u32,
     eqn: u32,
     cqn: u32,
+    xrcd: u32,
     next_page: u64,
 }
 
@@ -42,6 +43,7 @@ impl Base {
             uar: driver.create(&command(0x802, 0, 16)),
             pd: driver.create(&command(0x800, 0, 16)),
             td: driver.create(&command(0x816, 0, 16)),
+            xrcd: driver.create(&command(0x80e, 0, 16)),
             ..Self::default()
         };
         base.eqn = driver.create(&base.eq());
@@ -110,9 +112,39 @@ impl Base {
         input
     }
 
-    fn qp(&mut self) -> Vec<u8> {
+    fn xrc_srq(&mut self) -> Vec<u8> {
+        let (page, record) = self.page();
+        let mut input = build!(0x705, mlx5_ifc_create_xrc_srq_in_bits;
+            xrc_srq_context_entry.pd = self.pd,
+            xrc_srq_context_entry.xrcd = self.xrcd,
+            xrc_srq_context_entry.cqn = self.cqn,
+            xrc_srq_context_entry.log_rq_stride = 1u32,
+            xrc_srq_context_entry.log_xrc_srq_size = LOG_SIZE,
+            xrc_srq_context_entry.db_record_addr_l = record >> 2,
+        );
+        input.extend(page.to_be_bytes());
+        input
+    }
+
+    /// The responder of an extended reliable connection, with an XRC SRQ.
+    fn xrc_target(&self, srqn: u32) -> Vec<u8> {
+        build!(0x500, mlx5_ifc_create_qp_in_bits;
+            qpc.st = 3u32,
+            qpc.pd = self.pd,
+            qpc.rq_type = 1u32,
+            qpc.no_sq = 1u32,
+            qpc.srqn_rmpn_xrqn = srqn,
+            qpc.xrcd = self.xrcd,
+            qpc.user_index = 0xff_ffffu32,
+        )
+    }
+
+    /// RC, UC, UD or the requester of an extended reliable connection.
+    fn qp(&mut self, service: u32) -> Vec<u8> {
         let (page, record) = self.page();
         let mut input = build!(0x500, mlx5_ifc_create_qp_in_bits;
+            qpc.st = service,
+            qpc.xrcd = self.xrcd,
             qpc.pd = self.pd,
             qpc.log_sq_size = LOG_SIZE,
             qpc.log_rq_size = LOG_SIZE,
@@ -209,17 +241,20 @@ impl Base {
 
     /// The command with a number, for an object that it may refer to.
     pub(super) fn command(&mut self, which: u8, object: u32) -> Vec<u8> {
-        match which % 16 {
+        match which % 20 {
             0 => self.eq(),
             1 | 2 => self.cq(),
             3 => self.mkey(),
-            4 | 5 => self.qp(),
+            4 | 5 => self.qp(u32::from(which) / 20 % 4),
             6 | 7 => self.modify_qp(object, 0x502),
             8 | 9 => self.modify_qp(object, 0x503),
             10 | 11 => self.modify_qp(object, 0x504),
             12 => self.sq(),
             13 => self.rq(),
             14 => self.ready(if object & 0x8_0000 == 0 { 0x905 } else { 0x909 }, object),
+            15 => self.xrc_srq(),
+            16 | 17 => self.xrc_target(object),
+            18 => self.qp(0),
             _ => self.tir(object),
         }
     }

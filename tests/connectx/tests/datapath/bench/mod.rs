@@ -4,6 +4,7 @@
 
 mod completion;
 mod event;
+mod extended;
 mod key;
 mod pair;
 mod post;
@@ -12,6 +13,7 @@ mod side;
 
 pub use completion::*;
 pub use event::*;
+pub use extended::*;
 pub use pair::*;
 pub use post::*;
 pub use queue_pair::*;
