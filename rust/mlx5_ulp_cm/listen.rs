@@ -4,8 +4,8 @@
 
 use crate::{
     bindings,
+    calls,
     conn::{
-        self,
         Conn,
         Consumer,
         ANSWER_DATA, //
@@ -172,7 +172,7 @@ impl Listener {
         }
         // SAFETY: What `into_raw` gives out lives until the consumer destroys it, for which it waits for
         // this handler.
-        let conn: &Conn = unsafe { &*conn::into_raw(conn).cast() };
+        let conn: &Conn = unsafe { &*calls::into_raw(conn).cast() };
         // SAFETY: In its handler; the consumer has set queue and answer.
         if let Err(e) = unsafe { accept(raw, &request, offer) } {
             conn.ended(e.to_errno());

@@ -8,6 +8,7 @@
 //! | [`ready`] | the steps of a queue, for an rdma_cm_id of the consumer or of ours |
 //! | [`id`] | an rdma_cm_id of ours, and who destroys it when |
 //! | [`conn`] | a connection: resolve, connect, disconnect, destroy |
+//! | [`calls`] | the functions of the header about one |
 //! | [`phase`] | how far a connection has come |
 //! | [`event`] | what rdma_cm tells of it |
 //! | [`listen`] | waiting for peers |
@@ -21,6 +22,7 @@
 
 use kernel::prelude::*;
 
+mod calls;
 mod conn;
 #[path = "../mlx5_ulp/errno.rs"]
 mod errno;
