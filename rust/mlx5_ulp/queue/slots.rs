@@ -166,7 +166,12 @@ impl Slots {
     pub(super) fn store_header(&mut self, counter: u32, segment: u32, header: [u8; INLINE_HEADER]) {
         let at = self.ring.segment_offset(counter, segment);
         // SAFETY: As in `store`; a header is shorter than a segment.
-        unsafe { self.base.add(at).cast::<[u8; INLINE_HEADER]>().write(header) };
+        unsafe {
+            self.base
+                .add(at)
+                .cast::<[u8; INLINE_HEADER]>()
+                .write(header)
+        };
     }
 
     /// Stores segment `segment` of the WQE that starts at block `counter`, past the end of the ring
