@@ -173,8 +173,9 @@ static void stream_done(struct mlx5_ulp_request *request,
 int test_many_messages(void)
 {
 	enum { CHAIN = 16, MESSAGES = 66000 / CHAIN * CHAIN };
-	struct mlx5_ulp_receive receives[PAIR_RECEIVES] = {};
-	struct mlx5_ulp_work chain[CHAIN] = {};
+	/* Too much for a stack, and one test runs at a time. */
+	static struct mlx5_ulp_receive receives[PAIR_RECEIVES];
+	static struct mlx5_ulp_work chain[CHAIN];
 	struct tally tally;
 	struct pair pair;
 	u32 sent = 0;
