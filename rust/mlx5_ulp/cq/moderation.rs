@@ -123,12 +123,10 @@ impl Stretch {
         }
         let goes_on = match mode {
             Mode::Polling => now_ns.saturating_sub(self.found_ns) < POLL_IDLE_NS,
-            Mode::Hybrid => {
-                now_ns.saturating_sub(self.started_ns) < CYCLE_POLL_NS || completions >= BUDGET
-            }
+            Mode::Hybrid => now_ns.saturating_sub(self.started_ns) < CYCLE_POLL_NS,
             Mode::Interrupt => completions != 0,
         };
-        if goes_on {
+        if goes_on || completions >= BUDGET {
             Next::Poll
         } else {
             Next::Arm

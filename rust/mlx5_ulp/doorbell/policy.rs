@@ -177,9 +177,9 @@ impl Policy {
         (u64::from(self.waiting) << 32 | u64::from(self.limit)) <= 1
     }
 
-    /// As [`Policy::posted`] for one WQE of which nothing more is known, but `None`, and nothing changed,
-    /// unless it is the only one and is to be rung because the HCA is idle. Then [`Policy::rung`] need not be
-    /// called.
+    /// Where [`Policy::rings_each`] says no: as [`Policy::posted`] for one WQE of which nothing more is known, but
+    /// `None`, and nothing changed, unless it is the only one and is to be rung because the HCA is idle. Then
+    /// [`Policy::rung`] need not be called.
     #[inline(always)]
     pub fn idle_alone(&self, busy: impl FnOnce() -> bool) -> Option<Cause> {
         /// Out of the way of the limit of one, where lone requests bring the adaptive mode: that does not jump.
@@ -187,7 +187,7 @@ impl Policy {
         fn idle() -> Option<Cause> {
             Some(Cause::Idle)
         }
-        if self.waiting == 0 && self.limit > 1 && !busy() {
+        if self.waiting == 0 && !busy() {
             idle()
         } else {
             None

@@ -94,14 +94,7 @@ impl Doorbell {
     /// Shows the HCA everything before block `producer`. `head` is the beginning of the last WQE.
     #[inline(always)]
     pub(crate) fn ring(&mut self, producer: u32, head: [u8; 8]) {
-        barrier::dma_wmb();
-        // SAFETY: By the type invariant the record is valid, and only its owner writes it.
-        unsafe {
-            self.record
-                .as_ptr()
-                .write_volatile(u32::from(hardware(producer)).to_be())
-        };
-        barrier::wmb();
+        self.record(producer);
         // SAFETY: By the type invariant this is half of a mapped register.
         unsafe { barrier::write64(self.register.as_ptr(), u64::from_ne_bytes(head)) };
         // A no-op for a register that is not write-combining; to ask would cost as much.
@@ -117,14 +110,7 @@ impl Doorbell {
         blocks: u16,
         block: impl Fn(u32) -> &'a [u64; BLOCK_WORDS],
     ) {
-        barrier::dma_wmb();
-        // SAFETY: As in `ring`.
-        unsafe {
-            self.record
-                .as_ptr()
-                .write_volatile(u32::from(hardware(producer)).to_be())
-        };
-        barrier::wmb();
+        self.record(producer);
         for at in 0..blocks.min(self.room) {
             // SAFETY: By the type invariant `room` blocks fit into half of the register.
             unsafe {
@@ -134,6 +120,19 @@ impl Doorbell {
         }
         barrier::wmb();
         self.turn();
+    }
+
+    /// Steps 1 to 3: the record says that everything before block `producer` is there.
+    #[inline(always)]
+    fn record(&mut self, producer: u32) {
+        barrier::dma_wmb();
+        // SAFETY: By the type invariant the record is valid, and only its owner writes it.
+        unsafe {
+            self.record
+                .as_ptr()
+                .write_volatile(u32::from(hardware(producer)).to_be())
+        };
+        barrier::wmb();
     }
 
     /// Whether a WQE of so many blocks fits into the register.

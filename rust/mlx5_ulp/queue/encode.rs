@@ -372,7 +372,7 @@ impl SendQueue {
             return Err(EMSGSIZE);
         }
         let header = data::inline_header(total as u16);
-        poster.slots.store_header(block, head, header);
+        poster.slots.store(block, head, header);
         let mut offset = (head as usize * DS).wrapping_add(header.len());
         for range in ranges {
             let length = range.length as usize;

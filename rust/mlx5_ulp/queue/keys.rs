@@ -132,7 +132,7 @@ impl SendQueue {
         let segments = Iterator::chain(ctrl.chunks_exact(DS), mkey.chunks_exact(DS));
         // Three of the one and four of the other, behind the control segment.
         for (segment, bytes) in (1..8).zip(segments) {
-            if let Some(bytes) = bytes.first_chunk() {
+            if let Some(bytes) = bytes.first_chunk::<DS>() {
                 poster.slots.store(block, segment, *bytes);
             }
         }

@@ -160,28 +160,15 @@ impl Slots {
         }
     }
 
-    /// Stores the beginning of segment `segment` of the WQE that starts at block `counter`, past the end of the
-    /// ring at its start.
+    /// Stores segment `segment` of the WQE that starts at block `counter`, or the beginning of it, past the
+    /// end of the ring at its start.
     #[inline(always)]
-    pub(super) fn store_header(&mut self, counter: u32, segment: u32, header: [u8; INLINE_HEADER]) {
+    pub(super) fn store<const N: usize>(&mut self, counter: u32, segment: u32, bytes: [u8; N]) {
+        const { assert!(N <= DS) };
         let at = self.ring.segment_offset(counter, segment);
-        // SAFETY: As in `store`; a header is shorter than a segment.
-        unsafe {
-            self.base
-                .add(at)
-                .cast::<[u8; INLINE_HEADER]>()
-                .write(header)
-        };
-    }
-
-    /// Stores segment `segment` of the WQE that starts at block `counter`, past the end of the ring
-    /// at its start.
-    #[inline(always)]
-    pub(super) fn store(&mut self, counter: u32, segment: u32, bytes: [u8; DS]) {
-        let at = self.ring.segment_offset(counter, segment);
-        // SAFETY: `at` is a segment's start below `ring.bytes()`, which is a multiple of a segment.
-        // By the type invariant the memory is there, and only `self` writes it.
-        unsafe { self.base.add(at).cast::<[u8; DS]>().write(bytes) };
+        // SAFETY: `at` is a segment's start below `ring.bytes()`, which is a multiple of a segment, and `N`
+        // is no more than that. By the type invariant the memory is there, and only `self` writes it.
+        unsafe { self.base.add(at).cast::<[u8; N]>().write(bytes) };
     }
 
     /// Block `counter`, as it stands in the ring.
