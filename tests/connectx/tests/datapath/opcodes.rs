@@ -6,7 +6,6 @@
 use connectx::cqfmt::cqe::Opcode as Kind;
 use connectx::cqfmt::syndrome::Syndrome;
 use connectx::wqe::atomic::{Atomic, MaskedAtomic};
-use connectx::wqe::av::AddressVector;
 use connectx::wqe::ctrl::{Fence, Flags, Signal};
 use connectx::wqe::opcode::Opcode;
 use connectx::wqe::umr::{access, flags, mask, Mkey, UmrCtrl};
@@ -349,23 +348,10 @@ fn a_fence_waits_for_a_read() {
     assert_eq!(b.sides[1].read(src, 64), b.sides[1].read(src + 1024, 64));
 }
 
-fn address(qpn: u32, qkey: u32) -> Vec<u8> {
-    AddressVector {
-        qkey,
-        dqpn: qpn,
-        stat_rate_sl: 0,
-        fl_mlid: 0,
-        rlid_or_sport: 49152,
-        rmac: [0; 6],
-        tclass: 0,
-        hop_limit: 64,
-        grh: true,
-        sgid_index: 0,
-        flow_label: 0,
-        rgid: gid(1),
-    }
-    .encode()
-    .to_vec()
+/// A few bytes to a queue pair of the other side.
+fn datagram(qpn: u32, qkey: u32) -> Vec<u8> {
+    let to = address(1, qpn, qkey).encode();
+    [to.as_slice(), &inline(b"datagram")].concat()
 }
 
 #[test]
@@ -382,11 +368,11 @@ fn datagrams_come_with_their_header_and_are_lost_silently() {
     let [mut a, mut c] = b.connect(spec, link);
     let dst = b.sides[1].alloc(4096);
     let key = b.sides[1].create_mkey(dst, dst, 4096, &[]);
-    let to = |qkey| [address(c.qp.qpn, qkey), inline(b"datagram")].concat();
+    let to = |qkey| datagram(c.qp.qpn, qkey);
     // No receive, wrong key, no such queue pair: all succeed for the sender.
     b.sides[0].post(&mut a.qp, Opcode::SEND, 0, &to(0x1111));
     b.sides[0].post(&mut a.qp, Opcode::SEND, 0, &to(0x2222));
-    let nowhere = [address(0x999, 0x1111), inline(b"datagram")].concat();
+    let nowhere = datagram(0x999, 0x1111);
     b.sides[0].post(&mut a.qp, Opcode::SEND, 0, &nowhere);
     b.settle();
     for _ in 0..3 {
@@ -395,7 +381,7 @@ fn datagrams_come_with_their_header_and_are_lost_silently() {
     assert!(b.sides[1].poll(&mut c.receive).is_none());
 
     b.sides[1].post_receive(&mut c.qp, &[data(100, key, dst)]);
-    let wqe = [address(c.qp.qpn, 0x1111), inline(b"datagram")].concat();
+    let wqe = datagram(c.qp.qpn, 0x1111);
     b.sides[0].post(&mut a.qp, Opcode::SEND_IMM, 5, &wqe);
     b.settle();
     let received = success(b.sides[1].poll(&mut c.receive));
@@ -419,7 +405,11 @@ fn a_datagram_fits_one_packet() {
     let [mut a, c] = b.connect(spec, Link::default());
     let src = b.sides[0].alloc(4096);
     let lkey = b.sides[0].create_mkey(src, src, 4096, &[]);
-    let wqe = [address(c.qp.qpn, 0x1111), data(1025, lkey, src).to_vec()].concat();
+    let wqe = [
+        address(1, c.qp.qpn, 0x1111).encode().to_vec(),
+        data(1025, lkey, src).to_vec(),
+    ]
+    .concat();
     b.sides[0].post(&mut a.qp, Opcode::SEND, 0, &wqe);
     b.settle();
     assert_eq!(

@@ -5,13 +5,14 @@
 use connectx::qp;
 use connectx::uar::Doorbell;
 use connectx::wqe::atomic::OPMOD_MASKED_8_BYTES;
+use connectx::wqe::av::AddressVector;
 use connectx::wqe::ctrl::{Ctrl, Fence, Flags, Head, Signal};
 use connectx::wqe::data::{inline_header, Data};
 use connectx::wqe::opcode::Opcode;
 use connectx::wqe::rdma::RemoteAddr;
 use connectx::wqe::{blocks, BB};
 
-use super::{QpHandle, Side};
+use super::{gid, QpHandle, Side};
 
 /// A signaled WQE without fence.
 pub const SIGNALED: Flags = Flags::new(Fence::None, Signal::Always, false);
@@ -27,6 +28,24 @@ pub fn data(len: u32, lkey: u32, addr: u64) -> [u8; 16] {
         addr,
     }
     .encode()
+}
+
+/// Where a datagram goes: a queue pair of a side.
+pub fn address(to: usize, qpn: u32, qkey: u32) -> AddressVector {
+    AddressVector {
+        qkey,
+        dqpn: qpn,
+        stat_rate_sl: 0,
+        fl_mlid: 0,
+        rlid_or_sport: 49152,
+        rmac: [0; 6],
+        tclass: 0,
+        hop_limit: 64,
+        grh: true,
+        sgid_index: 0,
+        flow_label: 0,
+        rgid: gid(to as u16),
+    }
 }
 
 /// Data inside the WQE.

@@ -48,25 +48,6 @@ pub fn defined() -> impl Iterator<Item = Kind> {
     })
 }
 
-fn address(rng: &mut SmallRng, to: usize, qpn: u32) -> Vec<u8> {
-    AddressVector {
-        qkey: one_of(rng, &[0x1111]),
-        dqpn: qpn,
-        stat_rate_sl: 0,
-        fl_mlid: 0,
-        rlid_or_sport: 49152,
-        rmac: [0; 6],
-        tclass: 0,
-        hop_limit: 64,
-        grh: rng.random_bool(0.95),
-        sgid_index: 0,
-        flow_label: 0,
-        rgid: gid(to as u16),
-    }
-    .encode()
-    .to_vec()
-}
-
 /// Gives pages to a key, or takes them.
 fn umr(rng: &mut SmallRng, memory: u64) -> Vec<u8> {
     let register = rng.random();
@@ -107,7 +88,11 @@ fn proper(rng: &mut SmallRng, stage: &Stage, i: usize, opcode: Opcode) -> Vec<u8
     }
     if stage.service == 2 && opcode != Opcode::NOP {
         let qpn = one_of(rng, &[stage.targets[peer]]);
-        segments.extend(address(rng, peer, qpn));
+        let to = AddressVector {
+            grh: rng.random_bool(0.95),
+            ..address(peer, qpn, one_of(rng, &[0x1111]))
+        };
+        segments.extend(to.encode());
     }
     if opcode.has_remote_address() {
         let key = one_of(rng, &[stage.keys[peer]]);
