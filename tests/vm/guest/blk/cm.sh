@@ -32,9 +32,9 @@ verify 4k randrw 16 256k
 expect "retries, reconnects" "$(disk_stat retries) $(disk_stat reconnects)" "0 0"
 
 echo 0 > $exports/e/power
-until_true 20 disk_state away || fail "the disk is $(cat $disks/d/state)"
+disk_becomes away 20
 echo 1 > $exports/e/power
-until_true 60 disk_state dead || fail "the disk is $(cat $disks/d/state)"
+disk_becomes dead 60
 
 disk_off
 export_off

@@ -41,11 +41,11 @@ tar -C /mnt -xf /tmp/tree.tar
 inject pf0 '"kind":"port","up":false'
 (rm -r /mnt/json /mnt/email && tar -C /mnt -xf /tmp/tree.tar && sync -f /mnt) &
 unpack=$!
-until_true 30 disk_state away || fail "the disk is $(cat $disks/d/state)"
+disk_becomes away 30
 sleep 3
 inject pf0 '"kind":"port","up":true'
 wait $unpack || fail "the tarball was not unpacked"
-until_true 30 disk_state live || fail "the disk is $(cat $disks/d/state)"
+disk_becomes live 30
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 [ "$(disk_stat retries)" -ge 1 ] || fail "nothing was sent again"

@@ -14,14 +14,10 @@ set -eu
 . /src/tests/vm/guest/lib/faults.sh
 . /src/tests/vm/guest/lib/blk.sh
 
-# Connection management does not arrive, or nothing does. What is asked for first counts.
-silence() {
-	rule pf0 '"kind":"frame-loss"' '"queue":1,"every":1,"count":0'
-}
-
+# all_silence: nothing arrives. The rule for connection management is asked first, and counts.
 all_silence() {
-	silence
-	rule pf0 '"kind":"frame-loss"' '"every":1,"count":0'
+	silence pf0 1
+	silence pf0
 }
 
 # messages: how many of connection management have not arrived.
@@ -42,11 +38,6 @@ given_up() {
 	no_more_faults
 }
 
-# read_block: reads the first block of the disk, not from memory. A dead disk has none.
-read_block() {
-	[ "$(dd if=$disk bs=4k count=1 iflag=direct status=none 2> /dev/null | wc -c)" = 4096 ]
-}
-
 drivers mlx5_0 mlx5_1
 network
 ip link set lo up
@@ -58,23 +49,23 @@ export_on 4 device=mlx5_0 port=7471
 mkdir $disks/d
 echo mlx5_0 > $disks/d/device
 echo 10.7.0.1:7471 > $disks/d/target
-silence
+silence pf0 1
 echo 1 2> /dev/null > $disks/d/power &
 power=$!
 until_true 60 said 1 || fail "the target is not asked"
-disk_state connecting || fail "the disk is $(cat $disks/d/state)"
+disk_is connecting
 ! echo 8 2> /dev/null > $disks/d/queue_depth || fail "a disk that is being connected was changed"
 echo 0 > $disks/d/power
 given_up
 ! wait $power || fail "a disk without a target is on"
-disk_state off || fail "the disk is $(cat $disks/d/state)"
+disk_is off
 
 # A later one: behind the goodbye of the connection that was lost.
 disk_on target=10.7.0.1:7471 queues=1 reconnect_s=86400
 all_silence
 read_block &
 reader=$!
-until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
+disk_becomes away 60
 until_true 60 said 2 || fail "the target is not asked"
 echo 0 > $disks/d/power
 given_up

@@ -54,12 +54,12 @@ expect "depth" "$(cat $disks/d/queue_depth)" 128
 read_block
 echo 0 > $exports/e/power
 ! read_block || fail "a target that is not there was read"
-disk_state dead || fail "the disk is $(cat $disks/d/state)"
+disk_is dead
 # Nor does it come back with other data.
 echo 1 > $exports/e/power
 ! read_block || fail "a dead disk was read"
 echo 0 > $disks/d/power
-disk_state off || fail "the disk is $(cat $disks/d/state)"
+disk_is off
 
 # It comes back, but has lost the data: given up at once, whatever the patience.
 echo 3600 > $disks/d/reconnect_s
@@ -68,10 +68,10 @@ read_block
 echo 0 > $exports/e/power
 read_block &
 reader=$!
-until_true 20 disk_state away || fail "the disk is $(cat $disks/d/state)"
+disk_becomes away 20
 echo 1 > $exports/e/power
 ! wait $reader || fail "other data was read"
-until_true 20 disk_state dead || fail "the disk is $(cat $disks/d/state)"
+disk_becomes dead 20
 disk_off
 
 # A disk that waits for its target may go.
@@ -79,7 +79,7 @@ disk_on reconnect_s=3600
 echo 0 > $exports/e/power
 read_block &
 reader=$!
-until_true 20 disk_state away || fail "the disk is $(cat $disks/d/state)"
+disk_becomes away 20
 disk_off
 ! wait $reader || fail "a target that is not there was read"
 

@@ -55,22 +55,7 @@ flushes=$(($(disk_stat flush_reads) - flushes))
 [ $flushes -ge 1 ] && [ $flushes -le 2 ] || fail "a flush has sent $flushes READs"
 expect "retries, reconnects" "$(disk_stat retries) $(disk_stat reconnects)" "0 0"
 
-# under_load: load until it is told that it is enough.
-under_load() {
-	until [ -e /tmp/enough ]; do
-		polled 4k randrw 16 256k
-	done
-}
-
-rm -f /tmp/enough
-under_load &
-writer=$!
-inject pf0 '"kind":"port","up":false'
-until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
-inject pf0 '"kind":"port","up":true'
-until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
-touch /tmp/enough
-wait $writer || fail "the load has not survived the loss of the link"
+through_outage 0 polled 4k randrw 16 256k
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 
 # The disk goes under load, by force: nothing that it sends arrives any more.
@@ -83,7 +68,7 @@ loaded() {
 	[ "$(disk_stat polled)" -gt $((found + 100)) ]
 }
 until_true 60 loaded || fail "there is no load"
-rule pf0 '"kind":"frame-loss"' '"every":1,"count":0'
+silence pf0
 disk_off
 ! wait $writer || fail "a disk that is gone was written"
 no_more_faults

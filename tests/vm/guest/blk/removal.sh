@@ -34,7 +34,7 @@ until_true 60 under_load || fail "there is no load"
 inject pf0 '"kind":"remove"'
 echo 1 > "/sys/bus/pci/devices/$pci/remove"
 ! wait $fio || fail "I/O without a card went well"
-disk_state dead || fail "the disk is $(cat $disks/d/state)"
+disk_is dead
 
 disk_off
 export_off

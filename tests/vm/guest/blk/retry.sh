@@ -15,9 +15,6 @@ set -eu
 . /src/tests/vm/guest/lib/blk.sh
 
 # A read is one READ; each new connection is tried by another one. So each second READ is the one of the request.
-read_block() {
-	[ "$(dd if=$disk bs=4k count=1 iflag=direct status=none 2> /dev/null | wc -c)" = 4096 ]
-}
 
 # lose TIMES: so often the read that follows loses its connection. 4: local protection error.
 lose() {

@@ -59,29 +59,14 @@ disk_on target=10.0.0.2:7471
 verify 4k  randrw    32 512k
 verify 64k randwrite  8 1m
 
-# under_load: load until it is told that it is enough, for only requests show a disk that its peer is away.
-under_load() {
-	until [ -e /tmp/enough ]; do
-		verify 4k randrw 16 512k
-	done
-}
-
-under_load &
-writer=$!
-inject pf0 '"kind":"port","up":false'
-until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
-sleep 2
-inject pf0 '"kind":"port","up":true'
-until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
-touch /tmp/enough
-wait $writer || fail "the load has not survived the loss of the link"
+through_outage 2 verify 4k randrw 16 512k
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 
 # Nothing arrives any more of what the disk sends, its goodbye neither: its target finds out by itself.
 say connected
 hear 100 seen
-rule pf0 '"kind":"frame-loss"' '"every":1,"count":0'
+silence pf0
 disk_off
 say vanished
 hear 120 forgotten
@@ -91,7 +76,7 @@ no_more_faults
 disk_on target=10.0.0.2:7471 reconnect_s=1
 say enough
 hear 60 gone
-until_true 60 disk_state dead || fail "the disk is $(cat $disks/d/state)"
+disk_becomes dead 60
 disk_off
 blk_unload
 say over

@@ -12,7 +12,6 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
 . /src/tests/vm/guest/lib/faults.sh
-. /src/tests/vm/guest/lib/storage.sh
 . /src/tests/vm/guest/lib/blk.sh
 
 # size BLOCK: what a job writes in blocks of so many bytes.
@@ -34,24 +33,8 @@ for block in 512 4096 65536 1048576; do
 done
 expect "retries" "$(disk_stat retries)" 0
 
-# under_load BLOCK: load until it is told that it is enough, for only requests show a disk that its peer is away.
-under_load() {
-	until [ -e /tmp/enough ]; do
-		verify "$1" randrw 32 "$(size "$1")"
-	done
-}
-
 for block in 4096 262144; do
-	rm -f /tmp/enough
-	under_load $block &
-	writer=$!
-	inject pf0 '"kind":"port","up":false'
-	until_true 60 disk_state away || fail "the disk is $(cat $disks/d/state)"
-	sleep 2
-	inject pf0 '"kind":"port","up":true'
-	until_true 60 disk_state live || fail "the disk is $(cat $disks/d/state)"
-	touch /tmp/enough
-	wait $writer || fail "the load has not survived the loss of the link"
+	through_outage 2 verify $block randrw 32 "$(size $block)"
 done
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 2 ] || fail "the disk was not away twice"

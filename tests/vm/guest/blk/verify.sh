@@ -18,7 +18,7 @@ before=$(objects)
 export_on 32
 disk_on
 expect "size" "$(blockdev --getsize64 $disk)" $((32 << 20))
-disk_state live || fail "the disk is $(cat $disks/d/state)"
+disk_is live
 
 #      block  pattern    depth size
 verify 512    randwrite  16    64k

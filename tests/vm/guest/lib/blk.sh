@@ -64,6 +64,39 @@ disk_state() {
 	[ "$(cat "$disks/d/state")" = "$1" ]
 }
 
+# disk_is STATE: fails unless the disk is in it.
+disk_is() {
+	disk_state "$1" || fail "the disk is $(cat "$disks/d/state")"
+}
+
+# disk_becomes STATE SECONDS: fails unless the disk gets there.
+disk_becomes() {
+	until_true "$2" disk_state "$1" || disk_is "$1"
+}
+
+# read_block: reads the first block of the disk, not from memory. A dead disk has none.
+read_block() {
+	[ "$(dd if=$disk bs=4k count=1 iflag=direct status=none 2> /dev/null | wc -c)" = 4096 ]
+}
+
+# through_outage SECONDS COMMAND...: the port of the disk is down for so long once the disk has noticed. Meanwhile the
+# command is run again and again, for only requests show a disk that its peer is away. Source lib/faults.sh, too.
+through_outage() {
+	local writer
+	rm -f /tmp/enough
+	until [ -e /tmp/enough ]; do
+		"${@:2}"
+	done &
+	writer=$!
+	inject pf0 '"kind":"port","up":false'
+	disk_becomes away 60
+	sleep "$1"
+	inject pf0 '"kind":"port","up":true'
+	disk_becomes live 60
+	touch /tmp/enough
+	wait $writer || fail "the load has not survived the loss of the link"
+}
+
 # verify BS RW DEPTH SIZE [OPTION...]: four jobs write, or read and write, SIZE each with checksums in each block, and
 # read all again.
 verify() {

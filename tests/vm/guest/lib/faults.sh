@@ -24,6 +24,12 @@ inject() {
 	request "${requests[@]}"
 }
 
+# silence FUNCTION [QUEUE]: nothing arrives of what it sends, or of what goes to that queue pair of the peer: number 1 is
+# that of connection management.
+silence() {
+	rule "$1" '"kind":"frame-loss"' "${2:+\"queue\":$2,}\"every\":1,\"count\":0"
+}
+
 no_more_faults() {
 	request '{"cmd":"clear-faults"}'
 }
