@@ -7,6 +7,7 @@ that the root tree gives, whose files cost some questions each to the host.
 
 from __future__ import annotations
 
+import functools
 import lzma
 import shutil
 import subprocess
@@ -26,18 +27,19 @@ _PROGRAMS = (
 )  # fmt: skip
 
 
-def _program_files() -> set[Path]:
+@functools.cache
+def _program_files() -> frozenset[Path]:
     """The files of these programs, and what the dynamic loader opens to start them."""
-    files = {Path("/etc/ld.so.cache")}
+    programs = []
     for name in _PROGRAMS:
         found = shutil.which(name)
         if not found:
             raise FileNotFoundError(f"the root tree has no {name}")
-        program = Path(found).resolve()
-        files.add(program)
-        listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
-        files.update(Path(word).resolve() for word in listing.split() if word.startswith("/"))
-    return files
+        programs.append(found)
+    # It fails if one of them needs no libraries, and tells of the others.
+    listing = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
+    libraries = [word for word in listing.split() if word.startswith("/") and not word.endswith(":")]
+    return frozenset(Path(file).resolve() for file in ["/etc/ld.so.cache", *programs, *libraries])
 
 
 def _module_files(kernel: Kernel) -> list[Path]:
