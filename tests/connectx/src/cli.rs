@@ -27,8 +27,8 @@ Serves the functions of a software ConnectX, each on a vfio-user socket of its o
   --log FILE            log to a file instead of standard error
   --verbose             log every command
   --timing[=STAGE=NS,...]
-                        the stages fetch, parse, payload and wire of a send take time:
-                        about that of a card, or so many nanoseconds
+                        the stages doorbell, fetch, parse, payload and wire of a send take
+                        time: about that of a card, or so many nanoseconds
   --scramble-reserved[=SEED]
                         fill reserved fields of what the device writes with random bytes
   --canary-pages        guard the pages given to the firmware with a pattern

@@ -84,6 +84,11 @@ impl Fabric {
                         function.deliver(frame.clone());
                     }
                 }
+                Route::Everywhere => {
+                    for function in &self.functions {
+                        function.deliver(frame.clone());
+                    }
+                }
                 Route::Drop => log::debug!("{}: frame to nobody", from.name),
             }
         }

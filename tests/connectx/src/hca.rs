@@ -237,6 +237,7 @@ impl Hca {
             (self.mkeys.table.kind(), self.mkeys.table.len()),
             (self.srqs.table.kind(), self.srqs.table.len()),
             (self.qps.table.kind(), self.qps.table.len()),
+            ("multicast_member", self.qps.groups.len()),
         ];
         objects.extend(self.net.objects());
         objects
@@ -301,7 +302,7 @@ impl Hca {
         if self.removed || self.state != State::Initialized || !self.port.link_up() {
             self.io.counters.frames_dropped += 1;
         } else if crate::wire::net::parse(frame).is_some() {
-            qp::receive(self, frame);
+            qp::delivery::receive(self, frame);
         } else {
             net::receive(self, frame);
         }

@@ -10,6 +10,8 @@
 /// Latencies; all zero by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
+    /// From the write of the doorbell by the CPU to its arrival.
+    pub doorbell: u64,
     /// From the doorbell to the fetch of the WQE.
     pub fetch: u64,
     /// From there to the first read of its payload.
@@ -23,6 +25,7 @@ pub struct Timing {
 impl Timing {
     /// About those of a card.
     pub const CARD: Timing = Timing {
+        doorbell: 80,
         fetch: 400,
         parse: 150,
         payload: 1200,
@@ -35,6 +38,7 @@ impl Timing {
             let (name, value) = part.split_once('=')?;
             let value = value.parse().ok()?;
             match name {
+                "doorbell" => self.doorbell = value,
                 "fetch" => self.fetch = value,
                 "parse" => self.parse = value,
                 "payload" => self.payload = value,
@@ -53,8 +57,11 @@ mod tests {
     #[test]
     fn each_stage_has_its_name() {
         let mut timing = Timing::CARD;
-        timing.set("fetch=1,parse=2,payload=3,wire=4").unwrap();
+        timing
+            .set("doorbell=5,fetch=1,parse=2,payload=3,wire=4")
+            .unwrap();
         let want = Timing {
+            doorbell: 5,
             fetch: 1,
             parse: 2,
             payload: 3,

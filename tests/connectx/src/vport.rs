@@ -7,7 +7,8 @@ use crate::config::{FunctionConfig, Kind};
 use crate::field;
 use crate::ifc;
 use crate::io::Io;
-use crate::wire::{Gid, Mac, RoceVersion};
+use crate::wire::net::is_group;
+use crate::wire::{Gid, Mac, Path, RoceVersion};
 
 /// Largest frame after a reset: 1500 bytes of payload, Ethernet and VLAN header, FCS.
 const DEFAULT_MTU: u16 = 1522;
@@ -70,6 +71,15 @@ pub struct RoceAddress {
     pub version: RoceVersion,
 }
 
+impl RoceAddress {
+    /// Whether packets on a path are of the address's version of RoCE, and of its VLAN.
+    pub fn is_on(&self, path: &Path) -> bool {
+        // VLAN 0 is a priority without a VLAN (IEEE 802.1Q).
+        let vlan = path.vlan.map_or(0, |tag| tag & 0xfff);
+        self.version == path.version && self.vlan.unwrap_or(0) == vlan
+    }
+}
+
 /// The RoCE address table: what QPs and address vectors name by index.
 #[derive(Debug)]
 pub struct RoceAddresses {
@@ -90,12 +100,9 @@ impl RoceAddresses {
         self.entries.get(index as usize)?.as_ref()
     }
 
-    /// The entry with a GID, for any version of the protocol.
-    pub fn find(&self, gid: &Gid) -> Option<&RoceAddress> {
-        self.entries
-            .iter()
-            .flatten()
-            .find(|entry| entry.gid == *gid)
+    /// Whether an entry fulfils a condition.
+    pub fn any(&self, condition: impl FnMut(&RoceAddress) -> bool) -> bool {
+        self.entries.iter().flatten().any(condition)
     }
 
     /// Sets or clears an entry, and tells the switch. False if there is no such index.
@@ -141,11 +148,6 @@ impl NicVport {
         let mut context = [0; CONTEXT];
         let guid = guid(config.mac);
         let mut set = |field, value| ifc::set64(&mut context, field, value);
-        // The first bytes of a frame, up to the Ethernet header, must be inline in the WQE.
-        set(
-            field!(mlx5_ifc_nic_vport_context_bits, min_wqe_inline_mode),
-            1,
-        );
         set(
             field!(mlx5_ifc_nic_vport_context_bits, mtu),
             DEFAULT_MTU.into(),
@@ -180,20 +182,24 @@ impl NicVport {
         mac
     }
 
-    /// Whether a frame to this address is for the netdev.
+    /// Whether an address is the function's own, or that of a group which the driver has asked for.
+    pub fn is_listed(&self, dmac: Mac) -> bool {
+        if is_group(&dmac) {
+            dmac == [0xff; 6] || self.multicast.contains(&dmac)
+        } else {
+            dmac == self.mac() || self.unicast.contains(&dmac)
+        }
+    }
+
+    /// Whether a frame to this address comes in.
     pub fn accepts(&self, dmac: Mac) -> bool {
         let flag = |field| ifc::flag(&self.context, field);
-        let all = flag(field!(mlx5_ifc_nic_vport_context_bits, promisc_all));
-        let group = dmac[0] & 1 != 0;
-        let listed = match group {
-            true => dmac == [0xff; 6] || self.multicast.contains(&dmac),
-            false => dmac == self.mac() || self.unicast.contains(&dmac),
-        };
-        let promiscuous = match group {
+        let promiscuous = match is_group(&dmac) {
             true => flag(field!(mlx5_ifc_nic_vport_context_bits, promisc_mc)),
             false => flag(field!(mlx5_ifc_nic_vport_context_bits, promisc_uc)),
         };
-        all || promiscuous || listed
+        let all = flag(field!(mlx5_ifc_nic_vport_context_bits, promisc_all));
+        all || promiscuous || self.is_listed(dmac)
     }
 }
 
@@ -229,7 +235,7 @@ mod tests {
         };
         assert!(table.set(&mut io, 3, Some(entry)));
         assert!(!table.set(&mut io, ROCE_ADDRESS_TABLE_SIZE, Some(entry)));
-        assert_eq!(table.find(&[1; 16]), Some(&entry));
+        assert!(table.any(|own| own.gid == [1; 16]) && !table.any(|own| own.gid == [2; 16]));
         table.clear(&mut io);
         assert_eq!(table.get(3), None);
         assert_eq!(io.output.gids, [(3, Some(([1; 16], [2; 6]))), (3, None)]);

@@ -12,6 +12,8 @@ use crate::qp::receive::ReceiveRing;
 use crate::qp::ring::SendRing;
 use crate::qp::state::{self, State, Transition};
 use crate::qp::{env, Qp, Uses};
+use crate::wire::net::is_multicast;
+use crate::wire::Gid;
 use crate::{field, size};
 
 macro_rules! modify {
@@ -70,6 +72,20 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     modify!(0x50c, "SQD_RTS_QP", state::SQD2RTS),
     modify!(0x50e, "INIT2INIT_QP", state::INIT2INIT),
+    Command {
+        opcode: 0x806,
+        name: "ATTACH_TO_MCG",
+        min_in: size!(mlx5_ifc_attach_to_mcg_in_bits),
+        min_out: 8,
+        handler: attach_to_mcg,
+    },
+    Command {
+        opcode: 0x807,
+        name: "DETACH_FROM_MCG",
+        min_in: size!(mlx5_ifc_detach_from_mcg_in_bits),
+        min_out: 8,
+        handler: detach_from_mcg,
+    },
 ];
 
 /// Send and receive ring that a context describes, and their buffer.
@@ -290,6 +306,40 @@ fn query_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     // The page list follows where CREATE_QP has it.
     let pas = field!(mlx5_ifc_create_qp_in_bits, pas);
     out.put_u64s(pas, qp.buffer.pages());
+    Ok(())
+}
+
+/// Group and queue pair that ATTACH_TO_MCG or DETACH_FROM_MCG names; both have one layout.
+///
+/// Only datagrams have groups, and only addresses of groups are such (`ib_attach_mcast`, which asks for both before
+/// the driver does).
+fn membership(hca: &Hca, input: Input<'_>) -> CmdResult<(Gid, u32)> {
+    let number = input.get(field!(mlx5_ifc_attach_to_mcg_in_bits, qpn));
+    let group: Gid = input.copy(field!(mlx5_ifc_attach_to_mcg_in_bits, multicast_gid));
+    if hca.qps.table.find(number)?.attributes.service != Service::Ud {
+        return bad_param("only datagram queue pairs have multicast groups");
+    }
+    if !is_multicast(&group) {
+        return bad_param("not the address of a multicast group");
+    }
+    Ok((group, number))
+}
+
+fn attach_to_mcg(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    let (group, number) = membership(hca, input)?;
+    if hca.qps.groups.attach(group, number)? {
+        // `uverbs_free_qp` has it detached before it is destroyed.
+        hca.qps.table.hold(number)?;
+    }
+    Ok(())
+}
+
+fn detach_from_mcg(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
+    let (group, number) = membership(hca, input)?;
+    if !hca.qps.groups.detach(group, number) {
+        return bad_param("the queue pair is not attached to the multicast group");
+    }
+    hca.qps.table.release(number);
     Ok(())
 }
 

@@ -134,6 +134,8 @@ pub struct Attributes {
     pub send_cq: u32,
     pub receive_cq: u32,
     pub receive: ReceiveKind,
+    /// Datagrams to a group do not come back to the queue pair that sent them.
+    pub block_group_loopback: bool,
     /// XRC domain: the responder serves shared receive queues of this domain.
     pub xrcd: u32,
     /// Set of Q counters.
@@ -187,6 +189,7 @@ impl Attributes {
                 1 => ReceiveKind::Shared(get(field!(mlx5_ifc_qpc_bits, srqn_rmpn_xrqn))),
                 _ => ReceiveKind::None,
             },
+            block_group_loopback: flag(field!(mlx5_ifc_qpc_bits, block_lb_mc)),
             xrcd: get(field!(mlx5_ifc_qpc_bits, xrcd)),
             counter_set: get(field!(mlx5_ifc_qpc_bits, counter_set_id)),
             record: ifc::get64(context, field!(mlx5_ifc_qpc_bits, dbr_addr)),

@@ -9,20 +9,22 @@
 //! * [`ring`], [`work`]: the send queue and its WQEs; [`receive`]: receive WQEs.
 //! * [`requester`], [`send`], [`local`], [`answers`]: sending, acknowledgments, completions, sending again.
 //! * [`responder`], [`requests`], [`atomics`], [`replies`]: requests of the peer and what is answered.
-//! * [`datagram`]: the unconnected services.
+//! * [`delivery`]: from a frame to a queue pair. [`datagram`], [`multicast`]: the unconnected services.
 //! * [`error`]: the error states.
 //! * [`access`]: memory under keys; [`env`]: the rest of the function.
 //!
-//! Work is done in [`run`], in turn for all queue pairs that have some.
+//! Work is done in [`turns`], in turn for all queue pairs that have some.
 
 pub mod access;
 pub mod answers;
 pub mod atomics;
 pub mod context;
 pub mod datagram;
+pub mod delivery;
 pub mod env;
 pub mod error;
 pub mod local;
+pub mod multicast;
 pub mod receive;
 pub mod replies;
 pub mod requester;
@@ -31,36 +33,27 @@ pub mod responder;
 pub mod ring;
 pub mod send;
 pub mod state;
+pub mod turns;
 pub mod work;
-
-use std::collections::VecDeque;
 
 use serde::Serialize;
 
 use crate::buffer::QueueBuffer;
-use crate::caps::LOG_MAX_QP;
 use crate::field;
 use crate::hca::Hca;
 use crate::ifc;
-use crate::table::Table;
-use crate::timers::Timers;
 use crate::uar::Doorbell;
-use crate::wire::{Packet, ParseError};
+
+pub use turns::{next_deadline, run, Qps};
 
 use access::Owner;
-use context::{Attributes, Context, ReceiveKind, Service};
+use context::{Attributes, Context, ReceiveKind};
 use env::Env;
 use receive::{ReceiveRing, ReceiveWqe, Report};
 use requester::{Requester, Step};
 use responder::Responder;
 use ring::SendRing;
 use state::State;
-
-/// First number of a queue pair; the driver knows 0 and 1 as the special ones of the wire.
-const FIRST_QPN: u32 = 0x100;
-
-/// Steps of one queue pair before the next one has its turn.
-const QUANTUM: u32 = 16;
 
 /// What a queue pair did.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -245,87 +238,6 @@ impl Qp {
     }
 }
 
-/// The queue pairs of a function.
-#[derive(Debug)]
-pub struct Qps {
-    /// Queue pairs by number. SQs and RQs of the netdev have number ranges of their own.
-    pub table: Table<Qp>,
-    /// Those that may have something to do, in turn.
-    runnable: VecDeque<u32>,
-    timers: Timers,
-    /// The one that owns number 1 on the wire.
-    gsi: Option<u32>,
-}
-
-impl Default for Qps {
-    fn default() -> Self {
-        Qps {
-            table: Table::new("qp", FIRST_QPN, 1 << LOG_MAX_QP),
-            runnable: VecDeque::new(),
-            timers: Timers::default(),
-            gsi: None,
-        }
-    }
-}
-
-impl Qps {
-    /// Adds a queue pair and returns its number.
-    ///
-    /// # Errors
-    ///
-    /// `EXCEED_LIM` when there are too many, `RES_BUSY` when it is a second one for connection management.
-    pub fn insert(&mut self, qp: Qp) -> crate::cmd::CmdResult<u32> {
-        use crate::cmd::{CmdError, Status};
-        let gsi = qp.attributes.service == Service::Gsi;
-        if gsi && self.gsi.is_some() {
-            return Err(CmdError::new(
-                Status::ResBusy,
-                "a queue pair of this special service exists",
-            ));
-        }
-        let number = self.table.insert(qp)?;
-        if let Some(qp) = self.table.get_mut(number) {
-            qp.number = number;
-        }
-        if gsi {
-            self.gsi = Some(number);
-        }
-        Ok(number)
-    }
-
-    /// Removes a queue pair; nothing of it is done any more.
-    ///
-    /// # Errors
-    ///
-    /// As [`Table::remove`].
-    pub fn remove(&mut self, number: u32) -> crate::cmd::CmdResult<Qp> {
-        let qp = self.table.remove(number)?;
-        self.timers.set(number, None);
-        if self.gsi == Some(number) {
-            self.gsi = None;
-        }
-        Ok(qp)
-    }
-
-    /// Gives a queue pair a turn.
-    pub fn schedule(&mut self, number: u32) {
-        if let Some(qp) = self.table.get_mut(number) {
-            if !qp.queued {
-                qp.queued = true;
-                self.runnable.push_back(number);
-            }
-        }
-    }
-
-    /// The local queue pair that a packet is for.
-    fn destination(&self, number: u32) -> u32 {
-        match (number, self.gsi) {
-            (datagram::GSI_QPN, Some(gsi)) => gsi,
-            _ => number,
-        }
-    }
-}
-
 /// A send doorbell. Only noted here: the work is done in [`run`].
 ///
 /// Before RTS the send queue does not take part (IBTA: posting a send there is an error at once), so a
@@ -344,103 +256,14 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
         return;
     }
     if qp.requester.messages.is_empty() && qp.requester.busy_until.is_none() {
-        qp.requester.busy(hca.io.now, hca.io.timing.fetch);
+        let timing = hca.io.timing;
+        let until_fetch = timing.doorbell.saturating_add(timing.fetch);
+        qp.requester.busy(hca.io.now, until_fetch);
     }
     if let Some(ring) = &mut qp.send {
         ring.ring(doorbell.wqe_index, doorbell.blueflame);
     }
     hca.qps.schedule(number);
-}
-
-/// A RoCE frame from the wire.
-pub fn receive(hca: &mut Hca, frame: &[u8]) {
-    let (qps, mut env) = env::split(hca);
-    let packet = match Packet::parse(frame) {
-        Ok(packet) => packet,
-        Err(error) => {
-            if error != ParseError::NotRoce {
-                log::debug!("dropped a packet: {error:?}");
-            }
-            env.io.counters.frames_dropped += 1;
-            return;
-        }
-    };
-    let number = qps.destination(packet.bth.dest_qp);
-    let taken = env.addresses.find(&packet.path.dst).is_some()
-        && qps
-            .table
-            .get_mut(number)
-            .is_some_and(|qp| dispatch(qp, &mut env, &packet));
-    if taken {
-        qps.schedule(number);
-    } else {
-        // No such queue pair, or it does not listen: the peer's timer will tell it.
-        env.io.counters.frames_dropped += 1;
-    }
-}
-
-/// Hands a packet to the side of the queue pair that it is for; false if it is for neither.
-fn dispatch(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>) -> bool {
-    if !qp.state.receives() {
-        return false;
-    }
-    let service = qp.attributes.service;
-    if let (true, Some(deth)) = (service.is_datagram(), packet.ext.deth) {
-        qp.stats.packets_received += 1;
-        datagram::receive(qp, env, packet, deth);
-        return true;
-    }
-    let from_peer = packet.path.src == qp.attributes.path.dst_gid;
-    if !from_peer || !responder::speaks(service, packet.bth.opcode.transport) {
-        return false;
-    }
-    qp.stats.packets_received += 1;
-    match packet.bth.opcode.op.request() {
-        Some(request) => responder::receive(qp, env, packet, request),
-        None => answers::receive(qp, env, packet),
-    }
-    true
-}
-
-/// Executes about `budget` steps (WQEs or packets) of queue pairs that have work; true if work is left that could be
-/// done at once.
-pub fn run(hca: &mut Hca, budget: u32) -> bool {
-    let (qps, mut env) = env::split(hca);
-    while let Some(number) = qps.timers.pop_due(env.io.now) {
-        if let Some(qp) = qps.table.get_mut(number) {
-            qp.on_time(&mut env);
-        }
-        qps.schedule(number);
-    }
-    let mut left = budget;
-    while left > 0 {
-        let Some(number) = qps.runnable.pop_front() else {
-            break;
-        };
-        let Some(qp) = qps.table.get_mut(number) else {
-            continue;
-        };
-        qp.queued = false;
-        let mut more = true;
-        for _ in 0..QUANTUM.min(left) {
-            left -= 1;
-            if qp.step(&mut env) == Step::Idle {
-                more = false;
-                break;
-            }
-        }
-        let deadline = qp.deadline();
-        qps.timers.set(number, deadline);
-        if more {
-            qps.schedule(number);
-        }
-    }
-    !qps.runnable.is_empty()
-}
-
-/// When [`run`] must be called next: retry and RNR timers, polling of queue pairs in error.
-pub fn next_deadline(hca: &Hca) -> Option<u64> {
-    hca.qps.timers.next()
 }
 
 /// Counters per queue pair for the control socket.

@@ -298,6 +298,9 @@ pub fn check_read(qp: &Qp, env: &Env<'_>, owner: &Owner, from: &Reth) -> Result<
     )
 }
 
+/// Longest message in bytes by the standard. With the smallest packets, it takes half of all sequence numbers.
+const MAX_MESSAGE: u32 = 1 << 31;
+
 /// Does the key give this right to the range, on a queue pair that allows it?
 fn check_range(
     env: &Env<'_>,
@@ -306,6 +309,9 @@ fn check_range(
     allowed: bool,
     right: Right,
 ) -> Result<(), Refusal> {
+    if range.length > MAX_MESSAGE {
+        return Err(Refusal::Nak(NakCode::InvalidRequest));
+    }
     if !allowed {
         return Err(Refusal::Nak(NakCode::RemoteAccess));
     }

@@ -67,6 +67,19 @@ pub fn mapped_ipv4(gid: &Gid) -> Option<[u8; 4]> {
     }
 }
 
+/// Is this the address of a group?
+pub fn is_multicast(gid: &Gid) -> bool {
+    match mapped_ipv4(gid) {
+        Some([first, ..]) => (224..240).contains(&first),
+        None => gid.first() == Some(&0xff),
+    }
+}
+
+/// Is this an Ethernet address of a group, or of everybody?
+pub fn is_group(mac: &Mac) -> bool {
+    mac[0] & 1 != 0
+}
+
 /// The GID form of an IPv4 address.
 pub fn map_ipv4(ip: [u8; 4]) -> Gid {
     let mut gid = [0; 16];
@@ -331,5 +344,23 @@ mod tests {
         let gid = map_ipv4([10, 1, 2, 3]);
         assert_eq!(mapped_ipv4(&gid), Some([10, 1, 2, 3]));
         assert_eq!(mapped_ipv4(&[0xfe; 16]), None);
+    }
+
+    #[test]
+    fn groups_are_told_from_others() {
+        for group in [
+            map_ipv4([224, 0, 0, 1]),
+            map_ipv4([239, 255, 0, 0]),
+            [0xff; 16],
+        ] {
+            assert!(is_multicast(&group), "{group:x?}");
+        }
+        for other in [
+            map_ipv4([223, 0, 0, 1]),
+            map_ipv4([240, 0, 0, 1]),
+            [0xfe; 16],
+        ] {
+            assert!(!is_multicast(&other), "{other:x?}");
+        }
     }
 }

@@ -2,10 +2,14 @@
 
 //! The switch between the functions: which port a frame goes to.
 //!
-//! RoCE frames are routed by destination GID, as by the last router before a subnet: the frame goes to the
-//! function that has the GID in its table, and its destination address is set to that function's. A guest that
-//! talks to a second function of its own needs this, because Linux resolves an address of its own to the sending
-//! device. Everything else is switched by Ethernet address, learned from the sources of frames.
+//! A RoCE frame goes to the function that has its destination GID in its table, under the frame's destination
+//! address: nobody listens to another one. With one exception, for a guest that talks to a second function of its
+//! own: Linux resolves an address of its own to the sending device, so a frame to an address of its sender is routed
+//! by the GID alone, and gets the right address on the way. A frame to a RoCE group goes to all ports, the sender's
+//! too: its adapter has to bring it to the local members of the group, and here the switch does that.
+//!
+//! Everything else is switched by Ethernet address, learned from the sources of frames, and never goes back to its
+//! sender.
 
 use super::net::{self, Gid, Mac};
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +27,9 @@ pub enum Route {
     Port(PortId),
     /// To every port but the sender's.
     Flood,
-    /// To nobody: no function has the destination GID.
+    /// To every port.
+    Everywhere,
+    /// To nobody: no function has the destination GID, or it is that of the sender.
     Drop,
 }
 
@@ -74,24 +80,27 @@ impl Switch {
             return Route::Drop;
         };
         if let Some(gid) = net::parse(frame).map(|parsed| parsed.path.dst) {
-            return match gid[0] {
-                0xff => Route::Flood,
-                _ => self.route_gid(gid, dst, frame),
+            return if net::is_multicast(&gid) {
+                Route::Everywhere
+            } else {
+                self.route_gid(from, gid, dst, frame)
             };
         }
-        if src[0] & 1 == 0 && (self.learned.len() < MAX_LEARNED || self.learned.contains_key(&src))
+        if !net::is_group(&src)
+            && (self.learned.len() < MAX_LEARNED || self.learned.contains_key(&src))
         {
             self.learned.insert(src, from);
         }
         match self.learned.get(&dst) {
-            Some(port) if dst[0] & 1 == 0 => Route::Port(*port),
-            _ => Route::Flood,
+            Some(port) if *port == from => Route::Drop,
+            Some(port) => Route::Port(*port),
+            None => Route::Flood,
         }
     }
 
-    /// The function with this GID. If several have it (separate address spaces on one wire), the Ethernet address
-    /// decides; without a match there, the lowest port.
-    fn route_gid(&self, gid: Gid, dst: Mac, frame: &mut [u8]) -> Route {
+    /// The function with this GID and this Ethernet address. If the latter is the sender's own, the lowest port with
+    /// the GID.
+    fn route_gid(&self, from: PortId, gid: Gid, dst: Mac, frame: &mut [u8]) -> Route {
         let mut chosen = None;
         for (port, state) in &self.ports {
             for (_, mac) in state.gids.values().filter(|(entry, _)| *entry == gid) {
@@ -101,12 +110,16 @@ impl Switch {
                 chosen = chosen.or(Some((*port, *mac)));
             }
         }
+        let own = self
+            .ports
+            .get(&from)
+            .is_some_and(|port| port.gids.values().any(|(_, mac)| *mac == dst));
         match chosen {
-            Some((port, mac)) => {
+            Some((port, mac)) if own => {
                 net::set_dst_mac(frame, mac);
                 Route::Port(port)
             }
-            None => Route::Drop,
+            _ => Route::Drop,
         }
     }
 }
@@ -168,8 +181,28 @@ mod tests {
         assert_eq!(s.route(1, &mut frame(BROADCAST, A)), Route::Flood);
         assert_eq!(s.route(2, &mut frame(A, B)), Route::Port(1));
         assert_eq!(s.route(1, &mut frame(B, A)), Route::Port(2));
+        assert_eq!(s.route(1, &mut frame(A, A)), Route::Drop, "to its sender");
         s.detach(2);
         assert_eq!(s.route(1, &mut frame(B, A)), Route::Flood);
+    }
+
+    #[test]
+    fn a_wrong_address_reaches_nobody() {
+        let mut s = switch();
+        let gid = map_ipv4([10, 0, 0, 2]);
+        assert_eq!(s.route(1, &mut roce(B, gid)), Route::Port(2));
+        for wrong in [[0; 6], [2, 0, 0, 0, 0, 0xc], BROADCAST] {
+            assert_eq!(s.route(1, &mut roce(wrong, gid)), Route::Drop, "{wrong:x?}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_everywhere() {
+        let mut s = switch();
+        let mac = [1, 0, 0x5e, 0, 0, 1];
+        let mut to_group = roce(mac, map_ipv4([239, 0, 0, 1]));
+        assert_eq!(s.route(1, &mut to_group), Route::Everywhere);
+        assert_eq!(to_group[..6], mac);
     }
 
     #[test]

@@ -301,14 +301,14 @@ fn stages_take_their_time() {
     let done = |b: &mut Bench| b.sides[0].hca.io.counters.cqes == 1;
     assert!(b.run_until(1_000_000, done));
     // There with the payload, and back with the acknowledgment.
-    let want = 400 + 150 + 1200 + 800 + 800;
+    let want = 80 + 400 + 150 + 1200 + 800 + 800;
     assert_eq!(b.now - start, want);
     let stamp = success(b.sides[0].poll(&mut a.send)).timestamp;
     assert_eq!(stamp - start, want);
     let times: Vec<(String, u64)> = (b.sides[0].hca.io.events.of(Some(a.qp.qpn)))
         .map(|event| (event.what.to_string(), event.time - start))
         .collect();
-    for (what, time) in [("WQE Fetch Start", 400), ("DMA Read Issued", 550)] {
+    for (what, time) in [("WQE Fetch Start", 480), ("DMA Read Issued", 630)] {
         assert!(times.contains(&(what.into(), time)), "{times:?}");
     }
 }

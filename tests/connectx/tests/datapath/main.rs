@@ -6,11 +6,14 @@
 mod bench;
 mod completion;
 mod compression;
+mod datagrams;
 mod errors;
 mod faults;
 mod fuzz;
 mod keys;
 mod opcodes;
+mod registration;
+mod states;
 mod transfer;
 mod wire;
 mod xrc;

@@ -2,8 +2,11 @@
 
 //! A wire that loses, doubles and disorders packets: everything still arrives once, in order.
 
-use connectx::wire::{Op, Packet};
+use connectx::vport::RoceAddress;
+use connectx::wire::net::map_ipv4;
+use connectx::wire::{Bth, Extensions, Op, Packet, PacketBuilder, Path, RoceVersion};
 use connectx::wqe::opcode::Opcode;
+use connectx::{field, ifc};
 use rand::{rngs::SmallRng, Rng, SeedableRng};
 
 use crate::bench::*;
@@ -127,6 +130,81 @@ fn disordered_packets_are_put_in_order() {
         }
     });
     exercise(&mut b, patient(), 200);
+}
+
+/// The same packet with other headers.
+fn changed(frame: &[u8], change: impl FnOnce(&mut Path, &mut Bth, &mut Extensions)) -> Vec<u8> {
+    let packet = Packet::parse(frame).unwrap();
+    let (mut path, mut bth, mut ext) = (packet.path, packet.bth, packet.ext);
+    change(&mut path, &mut bth, &mut ext);
+    let mut builder = PacketBuilder::new(&path, bth, &ext, packet.payload.len());
+    builder.payload_mut().copy_from_slice(packet.payload);
+    builder.finish()
+}
+
+#[test]
+fn a_packet_must_come_to_the_address_of_the_queue_pair() {
+    let mut b = Bench::new();
+    let [mut a, _c] = b.connect(QpSpec::default(), Link::default());
+    let dst = b.sides[1].alloc(4096);
+    let rkey = b.sides[1].create_mkey(dst, dst, 4096, &[]);
+    // An address of the function, but not this queue pair's.
+    let other = RoceAddress {
+        gid: map_ipv4([10, 0, 0, 77]),
+        mac: [2; 6],
+        vlan: None,
+        version: RoceVersion::V2,
+    };
+    let hca = &mut b.sides[1].hca;
+    assert!(hca.gids.set(&mut hca.io, 1, Some(other)));
+    let wqe = [remote(dst, rkey).to_vec(), inline(b"for you")].concat();
+    b.sides[0].post(&mut a.qp, Opcode::RDMA_WRITE, 0, &wqe);
+    while b.sides[0].hca.run(b.now, 100) {}
+    let frame = b.sides[0].hca.take_output().frames.remove(0);
+    let strange = [
+        changed(&frame, |path, _, _| path.dst = other.gid),
+        changed(&frame, |path, _, _| path.src = other.gid),
+        changed(&frame, |path, _, _| path.version = RoceVersion::V1),
+        changed(&frame, |path, _, _| path.vlan = Some(0x2005)),
+        changed(&frame, |path, _, _| path.dst_mac = [1, 0, 0x5e, 0, 0, 1]),
+        changed(&frame, |_, bth, _| bth.pkey = 0x8001),
+    ];
+    let now = b.now;
+    for (i, frame) in strange.iter().enumerate() {
+        b.sides[1].hca.receive(now, frame);
+        let dropped = b.sides[1].hca.io.counters.frames_dropped;
+        assert_eq!(dropped, i as u64 + 1, "packet {i}");
+    }
+    assert_eq!(b.sides[1].read(dst, 7), [0; 7]);
+    // A priority is not a VLAN.
+    let tagged = changed(&frame, |path, _, _| path.vlan = Some(0x6000));
+    b.sides[1].hca.receive(now, &tagged);
+    assert_eq!(b.sides[1].read(dst, 7), b"for you");
+}
+
+#[test]
+fn no_message_is_longer_than_the_standard_allows() {
+    let mut b = Bench::new();
+    let [mut a, c] = b.connect(QpSpec::default(), Link::default());
+    let (src, dst) = (b.sides[0].alloc(4096), b.sides[1].alloc(4096));
+    let lkey = b.sides[0].create_mkey(src, src, 4096, &[]);
+    let all = field!(mlx5_ifc_mkc_bits, length64);
+    let rkey = b.sides[1]
+        .create_mkey_with(dst, 0, 0, |c| ifc::set(c, all, 1))
+        .unwrap();
+    let wqe = [remote(dst, rkey), data(64, lkey, src)].concat();
+    b.sides[0].post(&mut a.qp, Opcode::RDMA_READ, 0, &wqe);
+    while b.sides[0].hca.run(b.now, 100) {}
+    let frame = b.sides[0].hca.take_output().frames.remove(0);
+    let long = changed(&frame, |_, _, ext| {
+        if let Some(reth) = &mut ext.reth {
+            reth.length = (1 << 31) + 1;
+        }
+    });
+    let now = b.now;
+    b.sides[1].hca.receive(now, &long);
+    // An invalid request.
+    assert_eq!(b.sides[1].next_news(), Some((0x10, c.qp.qpn)));
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct QpSpec {
     pub xrcd: u32,
     /// May it register pages, as those of the kernel?
     pub registers: bool,
+    /// Datagrams to a group do not come back to it.
+    pub blocks_group_loopback: bool,
 }
 
 impl Default for QpSpec {
@@ -44,6 +46,7 @@ impl Default for QpSpec {
             srqn: None,
             xrcd: 0,
             registers: true,
+            blocks_group_loopback: false,
         }
     }
 }
@@ -59,6 +62,8 @@ pub struct Link {
     pub min_rnr: u32,
     pub rights: (bool, bool, bool),
     pub log_reads: u32,
+    /// Set of Q counters; 0 is none here.
+    pub counters: u32,
 }
 
 impl Default for Link {
@@ -72,6 +77,7 @@ impl Default for Link {
             min_rnr: 1,
             rights: (true, true, true),
             log_reads: 2,
+            counters: 0,
         }
     }
 }
@@ -112,6 +118,10 @@ impl Side {
         set(
             field!(mlx5_ifc_create_qp_in_bits, qpc.fre),
             spec.registers.into(),
+        );
+        set(
+            field!(mlx5_ifc_create_qp_in_bits, qpc.block_lb_mc),
+            spec.blocks_group_loopback.into(),
         );
         set(field!(mlx5_ifc_create_qp_in_bits, qpc.uar_page), self.uar);
         set(
@@ -211,6 +221,10 @@ impl Side {
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.q_key), 0x1111),
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.mtu), 5),
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.log_msg_max), 12),
+                (
+                    field!(mlx5_ifc_rst2init_qp_in_bits, qpc.counter_set_id),
+                    link.counters,
+                ),
             ],
             None,
         )
