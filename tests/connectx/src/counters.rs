@@ -60,11 +60,11 @@ pub struct Counters {
     pub wqes_from_blueflame: u64,
     /// Receive WQEs consumed.
     pub recv_wqes: u64,
-    /// Frames sent to the wire.
+    /// Frames that left through the port.
     pub frames_sent: u64,
     /// Frames received from the wire.
     pub frames_received: u64,
-    /// Frames received and dropped.
+    /// Frames received and dropped, and those for a port that is down.
     pub frames_dropped: u64,
 }
 

@@ -360,8 +360,11 @@ impl Hca {
     /// Takes what waits for delivery. A port that is down sends nothing, whatever queue it comes from.
     pub fn take_output(&mut self) -> Output {
         let mut output = std::mem::take(&mut self.io.output);
-        if !self.port.link_up() {
-            self.io.counters.frames_dropped += output.frames.len() as u64;
+        let frames = output.frames.len() as u64;
+        if self.port.link_up() {
+            self.io.counters.frames_sent += frames;
+        } else {
+            self.io.counters.frames_dropped += frames;
             output.frames.clear();
         }
         output

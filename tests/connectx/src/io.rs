@@ -24,7 +24,7 @@ pub type GidChange = (u16, Option<(Gid, Mac)>);
 pub struct Output {
     /// MSI-X vectors to fire, one bit each.
     pub vectors: u64,
-    /// Frames for the wire, in order.
+    /// Frames for the wire, in order. They count as sent when they are taken.
     pub frames: Vec<Frame>,
     /// Changes of the GID table, in order; they come before the frames.
     pub gids: Vec<GidChange>,
@@ -94,7 +94,6 @@ impl Io {
 
     /// Sends a frame to the wire that is complete after so many nanoseconds. Frames stay in order.
     pub fn send_after(&mut self, delay: u64, frame: Frame) {
-        self.counters.frames_sent += 1;
         let delay = delay.saturating_add(self.timing.wire);
         let last = self.underway.back().map_or(0, |(time, _)| *time);
         let time = last.max(self.now.saturating_add(delay));

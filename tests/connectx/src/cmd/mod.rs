@@ -17,6 +17,7 @@ pub mod qp;
 pub mod queue;
 mod registers;
 mod resources;
+mod rss;
 pub mod srq;
 mod status;
 mod vport;
@@ -57,6 +58,7 @@ const COMMANDS: &[&[Command]] = &[
     registers::COMMANDS,
     vport::COMMANDS,
     net::COMMANDS,
+    rss::COMMANDS,
     flow::COMMANDS,
 ];
 

@@ -10,6 +10,7 @@
 mod cqe;
 pub mod flow;
 pub mod frame;
+mod loopback;
 pub mod rq;
 pub mod rss;
 pub mod sq;
@@ -128,19 +129,45 @@ pub fn run(hca: &mut Hca, budget: u32) -> bool {
 
 /// A frame from the wire that is not RoCE.
 pub fn receive(hca: &mut Hca, frame: &[u8]) {
-    let delivered = Headers::parse(frame).is_some_and(|headers| {
-        if !hca.vport.accepts(headers.dmac) {
-            return false;
-        }
-        let tirs = hca.net.steering.steer(&headers);
-        let mut delivered = false;
-        for tir in tirs {
-            let rqn = rss::select(&hca.net.tirs, &hca.net.rqts, tir, &headers);
-            delivered |= rqn.is_some_and(|(rqn, hash)| rq::receive(hca, rqn, hash, frame));
-        }
-        delivered
-    });
+    let headers = Headers::parse(frame).filter(|headers| hca.vport.accepts(headers.dmac));
+    let delivered = headers.is_some_and(|headers| deliver(hca, &headers, frame, Origin::Wire));
     if !delivered {
         hca.io.counters.frames_dropped += 1;
     }
+}
+
+/// Where a frame comes from.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Wire,
+    /// A send queue of the function, with its transport domain; to a group, or to one.
+    Own {
+        transport_domain: Option<u32>,
+        group: bool,
+    },
+}
+
+impl Origin {
+    /// Does a TIR take frames from there?
+    fn reaches(self, tir: &Tir) -> bool {
+        match self {
+            Origin::Wire => true,
+            Origin::Own {
+                transport_domain,
+                group,
+            } => transport_domain != Some(tir.transport_domain()) || tir.takes_own(group),
+        }
+    }
+}
+
+/// Brings a frame through the flow tables to the receive queues; false if it does not get to any.
+fn deliver(hca: &mut Hca, headers: &Headers, frame: &[u8], from: Origin) -> bool {
+    let mut delivered = false;
+    for number in hca.net.steering.steer(headers) {
+        let Net { tirs, rqts, .. } = &hca.net;
+        let tir = tirs.get(number).filter(|tir| from.reaches(tir));
+        let rqn = tir.and_then(|tir| rss::select(tir, rqts, headers));
+        delivered |= rqn.is_some_and(|(rqn, hash)| rq::receive(hca, rqn, hash, frame));
+    }
+    delivered
 }

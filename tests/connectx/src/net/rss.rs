@@ -17,6 +17,10 @@ const DST_IP: u32 = 2;
 const SRC_PORT: u32 = 4;
 const DST_PORT: u32 = 8;
 
+/// `self_lb_block` (`MLX5_TIRC_SELF_LB_BLOCK_BLOCK_UNICAST` and `..._MULTICAST`).
+const SELF_UNICAST: u32 = 1;
+const SELF_MULTICAST: u32 = 2;
+
 /// A transport interface receive.
 #[derive(Debug)]
 pub struct Tir {
@@ -41,6 +45,13 @@ impl Tir {
     /// The transport domain.
     pub fn transport_domain(&self) -> u32 {
         self.get(field!(mlx5_ifc_tirc_bits, transport_domain))
+    }
+
+    /// Whether the TIR takes frames of its own transport domain, to a group or to one address (`self_lb_block`, see
+    /// `loopback.rs`).
+    pub(super) fn takes_own(&self, group: bool) -> bool {
+        let bits = self.get(field!(mlx5_ifc_tirc_bits, self_lb_block));
+        bits & if group { SELF_MULTICAST } else { SELF_UNICAST } != 0
     }
 
     /// Hash of a frame over the selected fields.
@@ -137,13 +148,7 @@ fn toeplitz(key: &[u8], input: &[u8]) -> u32 {
 }
 
 /// The RQ for a frame that reached a TIR, and the hash that chose it.
-pub(super) fn select(
-    tirs: &Table<Tir>,
-    rqts: &Table<Rqt>,
-    tir: u32,
-    headers: &Headers,
-) -> Option<(u32, Hash)> {
-    let tir = tirs.get(tir)?;
+pub(super) fn select(tir: &Tir, rqts: &Table<Rqt>, headers: &Headers) -> Option<(u32, Hash)> {
     let hash = tir.hash(headers);
     let rqn = match tir.target() {
         Target::Rq(rqn) => rqn,

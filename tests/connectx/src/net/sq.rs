@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use super::cqe;
 use super::frame::{self, Headers};
+use super::loopback::{self, Onward};
 use super::wq::WorkQueue;
 use crate::cqfmt::cqe::Opcode as CqeOpcode;
 use crate::cqfmt::syndrome::Syndrome;
@@ -191,7 +192,8 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
         let len = wqe_len(&wqe);
         let blocks = len.div_ceil(BLOCK) as u32;
         let wqe = wqe.get(..len).ok_or(Syndrome::LOCAL_QP_OPERATION)?;
-        if len < ctrl::SIZE || blocks > posted || ctrl.head.qpn != sqn {
+        let head = ctrl.head;
+        if len < ctrl::SIZE || blocks > posted || head.qpn != sqn || head.index != index {
             return Err(Syndrome::LOCAL_QP_OPERATION);
         }
         execute(hca, sqn, ctrl.head.opcode, wqe)?;
@@ -254,10 +256,9 @@ fn execute(hca: &mut Hca, sqn: u32, opcode: Opcode, wqe: &[u8]) -> Result<(), Sy
     } else {
         vec![frame]
     };
-    let up = hca.port.link_up();
     for mut frame in frames {
-        // Too short or too long to be sent, or nowhere to send it: lost, as on a cable.
-        if !up || frame.len() < 14 || frame.len() + 4 > usize::from(hca.port.mtu) + 4 {
+        // Too short or too long to be sent: lost, as on a cable.
+        if frame.len() < 14 || frame.len() + 4 > usize::from(hca.port.mtu) + 4 {
             hca.io.counters.frames_dropped += 1;
             continue;
         }
@@ -269,7 +270,9 @@ fn execute(hca: &mut Hca, sqn: u32, opcode: Opcode, wqe: &[u8]) -> Result<(), Sy
                 frame::write_l4_checksum(&mut frame, &ip);
             }
         }
-        hca.io.send(frame);
+        if loopback::send(hca, sqn, &frame) == Onward::Wire {
+            hca.io.send(frame);
+        }
     }
     Ok(())
 }

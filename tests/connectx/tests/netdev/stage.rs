@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The netdev's queues and the commands around them, through registers and the command queue.
+//! The stage of the tests: a function with everything a channel of the netdev has.
 
 use connectx::config::Kind;
 use connectx::driver::{command, Driver, FREE};
@@ -8,44 +8,36 @@ use connectx::ifc::{self, Field};
 use connectx::uar::HOLD;
 use connectx::{field, size};
 
-/// Status bytes of refusals.
-const BAD_OP: u8 = 0x2;
-const BAD_SYS_STATE: u8 = 0x4;
-const BAD_RES: u8 = 0x5;
-const RES_BUSY: u8 = 0x6;
-const BAD_RES_STATE: u8 = 0x9;
-const BAD_INPUT_LEN: u8 = 0x50;
-
 /// Where things are in guest memory, by page.
 const EQ: u64 = FREE;
-const SEND_CQ: u64 = FREE + 0x1000;
-const RECV_CQ: u64 = FREE + 0x2000;
-const SQ: u64 = FREE + 0x3000;
+pub const SEND_CQ: u64 = FREE + 0x1000;
+pub const RECV_CQ: u64 = FREE + 0x2000;
+pub const SQ: u64 = FREE + 0x3000;
 const RQ: u64 = FREE + 0x4000;
-const RECORDS: u64 = FREE + 0x5000;
+pub const RECORDS: u64 = FREE + 0x5000;
 const SENT: u64 = FREE + 0x8000;
-const RECEIVED: u64 = FREE + 0x1_0000;
+pub const RECEIVED: u64 = FREE + 0x1_0000;
 
-fn set(input: &mut [u8], field: Field, value: u64) {
+pub fn set(input: &mut [u8], field: Field, value: u64) {
     ifc::set64(input, field, value);
 }
 
-/// A function with everything a channel of the netdev has.
-struct Netdev {
-    driver: Driver,
-    uar: u32,
-    pd: u32,
-    key: u32,
-    td: u32,
-    eqn: u32,
-    send_cq: u32,
-    recv_cq: u32,
-    tis: u32,
-    sqn: u32,
-    rqn: u32,
-    tir: u32,
-    table: u32,
-    group: u32,
+/// The function and its objects.
+pub struct Netdev {
+    pub driver: Driver,
+    pub uar: u32,
+    pub pd: u32,
+    pub key: u32,
+    pub td: u32,
+    pub eqn: u32,
+    pub send_cq: u32,
+    pub recv_cq: u32,
+    pub tis: u32,
+    pub sqn: u32,
+    pub rqn: u32,
+    pub tir: u32,
+    pub table: u32,
+    pub group: u32,
 }
 
 fn create_cq(driver: &mut Driver, uar: u32, eqn: u32, buffer: u64, record: u64) -> u32 {
@@ -70,7 +62,7 @@ fn create_cq(driver: &mut Driver, uar: u32, eqn: u32, buffer: u64, record: u64) 
 /// CREATE_SQ and CREATE_RQ have the same shape.
 macro_rules! create_queue {
     ($driver:expr, $opcode:literal, $structure:ident, $cqn:expr, $uar:expr, $pd:expr, $stride:expr,
-     $record:expr, $buffer:expr) => {{
+     $record:expr, $buffer:expr $(, $field:ident = $value:expr)*) => {{
         let mut input = command($opcode, 0, size!($structure));
         set(&mut input, field!($structure, ctx.cqn), $cqn.into());
         set(&mut input, field!($structure, ctx.wq.wq_type), 1);
@@ -83,13 +75,14 @@ macro_rules! create_queue {
             $stride,
         );
         set(&mut input, field!($structure, ctx.wq.log_wq_sz), 4);
+        $(set(&mut input, field!($structure, ctx.$field), $value);)*
         input.extend(u64::to_be_bytes($buffer));
         $driver.create(&input)
     }};
 }
 
 impl Netdev {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut driver = Driver::initialized(Kind::Pf);
         let uar = driver.create(&command(0x802, 0, 16));
         let pd = driver.create(&command(0x800, 0, 16));
@@ -144,7 +137,9 @@ impl Netdev {
             pd,
             6,
             RECORDS + 128,
-            SQ
+            SQ,
+            tis_lst_sz = 1,
+            tis_num_0 = tis.into()
         );
         let rqn = create_queue!(
             driver,
@@ -211,7 +206,7 @@ impl Netdev {
         netdev
     }
 
-    fn modify_sq(&mut self, from: u64, to: u64) -> u8 {
+    pub fn modify_sq(&mut self, from: u64, to: u64) -> u8 {
         let mut input = command(0x905, 0, size!(mlx5_ifc_modify_sq_in_bits));
         set(
             &mut input,
@@ -231,7 +226,7 @@ impl Netdev {
         self.driver.execute(&input, 16)[0]
     }
 
-    fn modify_rq(&mut self, from: u64, to: u64) -> u8 {
+    pub fn modify_rq(&mut self, from: u64, to: u64) -> u8 {
         let mut input = command(0x909, 0, size!(mlx5_ifc_modify_rq_in_bits));
         set(
             &mut input,
@@ -252,7 +247,7 @@ impl Netdev {
     }
 
     /// Control segment of a WQE.
-    fn ctrl(&self, index: u16, opcode: u8, ds: u8) -> [u8; 16] {
+    pub fn ctrl(&self, index: u16, opcode: u8, ds: u8) -> [u8; 16] {
         let mut ctrl = [0; 16];
         ctrl[1..3].copy_from_slice(&index.to_be_bytes());
         ctrl[3] = opcode;
@@ -263,7 +258,7 @@ impl Netdev {
     }
 
     /// Posts a WQE at `index` that sends `frame`: 18 bytes inline, the rest by key.
-    fn post_frame(&mut self, index: u16, frame: &[u8], key: u32) {
+    pub fn post_frame(&mut self, index: u16, frame: &[u8], key: u32) {
         let mut wqe = self.ctrl(index, 0x0a, 4).to_vec();
         wqe.extend([0; 12]);
         wqe.extend(18u16.to_be_bytes());
@@ -279,7 +274,7 @@ impl Netdev {
         self.ring(&wqe[..8]);
     }
 
-    fn ring(&mut self, head: &[u8]) {
+    pub fn ring(&mut self, head: &[u8]) {
         let offset = u64::from(self.uar) * 4096 + 0x800;
         self.driver.hca.mmio_write(self.driver.now, offset, head);
         self.driver.now += 2 * HOLD;
@@ -287,7 +282,7 @@ impl Netdev {
     }
 
     /// Posts a receive WQE of one segment.
-    fn post_receive(&mut self, index: u16, len: u32) {
+    pub fn post_receive(&mut self, index: u16, len: u32) {
         let mut wqe = len.to_be_bytes().to_vec();
         wqe.extend(self.key.to_be_bytes());
         wqe.extend((RECEIVED + 0x1000 * u64::from(index)).to_be_bytes());
@@ -298,18 +293,18 @@ impl Netdev {
         self.driver.write(RECORDS + 192, &counter);
     }
 
-    fn cqe(&mut self, cq: u64, index: u64) -> [u8; 64] {
+    pub fn cqe(&mut self, cq: u64, index: u64) -> [u8; 64] {
         self.driver.read(cq + 64 * index)
     }
 
-    fn destroy(&mut self, opcode: u16, number: u32) -> u8 {
+    pub fn destroy(&mut self, opcode: u16, number: u32) -> u8 {
         let mut input = command(opcode, 0, 0x40);
         input[8..12].copy_from_slice(&number.to_be_bytes());
         self.driver.execute(&input, 16)[0]
     }
 
     /// A flow command that names table and, at `at`, something in it.
-    fn destroy_flow(&mut self, opcode: u16, at: usize, number: u32) -> u8 {
+    pub fn destroy_flow(&mut self, opcode: u16, at: usize, number: u32) -> u8 {
         let mut input = command(opcode, 0, 0x40);
         input[0x14..0x18].copy_from_slice(&self.table.to_be_bytes());
         input[at..at + 4].copy_from_slice(&number.to_be_bytes());
@@ -318,161 +313,9 @@ impl Netdev {
 }
 
 /// A frame to the function, or to everybody.
-fn frame(dmac: [u8; 6], len: usize) -> Vec<u8> {
+pub fn frame(dmac: [u8; 6], len: usize) -> Vec<u8> {
     let mut frame = [dmac, [2, 0, 0, 0, 0, 9]].concat();
     frame.extend([0x88, 0xb5]);
     frame.extend((frame.len()..len).map(|i| i as u8));
     frame
-}
-
-#[test]
-fn a_posted_frame_goes_out_and_completes() {
-    let mut n = Netdev::new();
-    let sent = frame([0xff; 6], 500);
-    n.post_frame(0, &sent, n.key);
-    assert_eq!(n.driver.hca.take_output().frames, [sent]);
-    let cqe = n.cqe(SEND_CQ, 0);
-    assert_eq!(cqe[63], 0, "requester completion, first pass");
-    assert_eq!(cqe[0x38..0x3c], (0x0a00_0000 | n.sqn).to_be_bytes());
-    assert_eq!(cqe[0x3c..0x3e], [0, 0]);
-}
-
-#[test]
-fn a_wqe_in_the_blueflame_register_is_executed_from_there() {
-    let mut n = Netdev::new();
-    // Memory holds a NOP without completion; the copy asks for one.
-    let mut wqe = [0; 64];
-    wqe[..16].copy_from_slice(&n.ctrl(0, 0, 1));
-    let copy = wqe;
-    wqe[11] = 0;
-    n.driver.write(SQ, &wqe);
-    n.driver.write(RECORDS + 132, &1u32.to_be_bytes());
-    let base = u64::from(n.uar) * 4096 + 0x800;
-    for (i, part) in copy.chunks(8).enumerate() {
-        n.driver.hca.mmio_write(0, base + 8 * i as u64, part);
-    }
-    n.driver.hca.run(0, 64);
-    assert_eq!(n.cqe(SEND_CQ, 0)[63], 0);
-    assert_eq!(n.driver.hca.io.counters.wqes_from_blueflame, 1);
-    let fetched = n.driver.hca.io.memory.reads(connectx::dma::Kind::WqeFetch);
-    assert_eq!(fetched.accesses, 0, "a WQE that was there is not fetched");
-}
-
-#[test]
-fn a_bad_key_stops_the_queue() {
-    let mut n = Netdev::new();
-    n.post_frame(0, &frame([0xff; 6], 100), n.key ^ 0x100);
-    assert!(n.driver.hca.take_output().frames.is_empty());
-    let cqe = n.cqe(SEND_CQ, 0);
-    // Requester error, local protection.
-    assert_eq!((cqe[63], cqe[0x37]), (13 << 4, 4));
-    n.post_frame(1, &frame([0xff; 6], 100), n.key);
-    assert!(n.driver.hca.take_output().frames.is_empty());
-    assert_eq!(n.modify_sq(1, 1), BAD_RES_STATE);
-    assert_eq!(n.modify_sq(3, 0), 0);
-    assert_eq!(n.modify_sq(0, 1), 0);
-    n.post_frame(0, &frame([0xff; 6], 100), n.key);
-    assert_eq!(n.driver.hca.take_output().frames.len(), 1);
-}
-
-#[test]
-fn a_frame_from_the_wire_is_received() {
-    let mut n = Netdev::new();
-    let own = n.driver.hca.config.mac;
-    let (first, second) = (frame(own, 600), frame([0xff; 6], 64));
-    // Nothing posted: dropped.
-    n.driver.hca.receive(1, &first);
-    assert_eq!(n.driver.hca.io.counters.frames_dropped, 1);
-    for i in 0..3 {
-        n.post_receive(i, 1024);
-    }
-    n.driver.hca.receive(2, &first);
-    n.driver.hca.receive(3, &frame([2, 0, 0, 0, 0, 0x77], 64));
-    n.driver.hca.receive(4, &second);
-    // Too long for the WQE: dropped, the WQE stays.
-    n.driver.hca.receive(5, &frame(own, 1100));
-    assert_eq!(n.driver.hca.io.counters.frames_dropped, 3);
-    for (i, frame) in [first, second].iter().enumerate() {
-        let cqe = n.cqe(RECV_CQ, i as u64);
-        assert_eq!(cqe[63], 2 << 4);
-        assert_eq!(cqe[0x2c..0x30], (frame.len() as u32).to_be_bytes());
-        assert_eq!(cqe[0x3c..0x3e], (i as u16).to_be_bytes());
-        let got = n.driver.read::<600>(RECEIVED + 0x1000 * i as u64);
-        assert_eq!(got[..frame.len()], frame[..]);
-    }
-    assert_eq!(n.cqe(RECV_CQ, 2)[63], 0xf1);
-}
-
-#[test]
-fn objects_in_use_stay_and_all_can_go() {
-    let mut n = Netdev::new();
-    let busy = [
-        (0x801, n.pd),
-        (0x803, n.uar),
-        (0x817, n.td),
-        (0x302, n.eqn),
-        (0x401, n.send_cq),
-        (0x401, n.recv_cq),
-        (0x90a, n.rqn),
-        (0x902, n.tir),
-    ];
-    for (opcode, number) in busy {
-        assert_eq!(n.destroy(opcode, number), RES_BUSY, "{opcode:#x}");
-    }
-    assert_eq!(n.destroy_flow(0x934, 0x18, n.group), RES_BUSY);
-    assert_eq!(n.destroy_flow(0x931, 0x14, n.table), RES_BUSY);
-
-    assert_eq!(n.destroy_flow(0x938, 0x20, 0), 0);
-    assert_eq!(n.destroy_flow(0x934, 0x18, n.group), 0);
-    assert_eq!(n.destroy_flow(0x931, 0x14, n.table), 0);
-    let free = [
-        (0x902, n.tir),
-        (0x90a, n.rqn),
-        (0x906, n.sqn),
-        (0x914, n.tis),
-        (0x401, n.send_cq),
-        (0x401, n.recv_cq),
-        (0x302, n.eqn),
-        (0x202, n.key >> 8),
-        (0x801, n.pd),
-        (0x803, n.uar),
-        (0x817, n.td),
-    ];
-    for (opcode, number) in free {
-        assert_eq!(n.destroy(opcode, number), 0, "{opcode:#x}");
-        assert_eq!(n.destroy(opcode, number), BAD_RES, "{opcode:#x} twice");
-    }
-    let left: Vec<_> = n.driver.hca.objects();
-    assert!(left.iter().all(|(_, count)| *count == 0), "{left:?}");
-    assert_eq!(n.driver.execute(&command(0x103, 0, 16), 16)[0], 0);
-    assert_eq!(n.driver.hca.leaked().count(), 0);
-}
-
-#[test]
-fn what_is_alive_at_teardown_is_reported() {
-    let mut n = Netdev::new();
-    assert_eq!(n.driver.execute(&command(0x103, 0, 16), 16)[0], 0);
-    let leaked: Vec<_> = n.driver.hca.leaked().collect();
-    assert!(
-        leaked.contains(&("sq", 1)) && leaked.contains(&("cq", 2)),
-        "{leaked:?}"
-    );
-    assert!(n.driver.hca.objects().iter().all(|(_, count)| *count == 0));
-}
-
-#[test]
-fn commands_are_refused_out_of_turn() {
-    let mut driver = Driver::new(Kind::Vf);
-    let status = |driver: &mut Driver, input: &[u8]| driver.execute(input, 16)[0];
-    assert_eq!(status(&mut driver, &command(0x102, 0, 32)), BAD_SYS_STATE);
-    assert_eq!(status(&mut driver, &command(0x800, 0, 16)), BAD_SYS_STATE);
-    assert_eq!(status(&mut driver, &command(0x104, 0, 12)), 0);
-    assert_eq!(status(&mut driver, &command(0x104, 0, 12)), BAD_SYS_STATE);
-    assert_eq!(status(&mut driver, &command(0x102, 0, 32)), 0);
-    assert_eq!(status(&mut driver, &command(0x105, 0, 12)), BAD_SYS_STATE);
-    assert_eq!(status(&mut driver, &command(0x7ff, 0, 16)), BAD_OP);
-    let short = command(0x301, 0, 16);
-    assert_eq!(status(&mut driver, &short), BAD_INPUT_LEN);
-    let counters = driver.hca.io.counters;
-    assert_eq!((counters.commands, counters.commands_failed), (8, 6));
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Send and receive queues.
+
+use crate::stage::*;
+
+/// Status byte of a refusal.
+const BAD_RES_STATE: u8 = 0x9;
+
+#[test]
+fn a_posted_frame_goes_out_and_completes() {
+    let mut n = Netdev::new();
+    let sent = frame([0xff; 6], 500);
+    n.post_frame(0, &sent, n.key);
+    assert_eq!(n.driver.hca.take_output().frames, [sent]);
+    let cqe = n.cqe(SEND_CQ, 0);
+    assert_eq!(cqe[63], 0, "requester completion, first pass");
+    assert_eq!(cqe[0x38..0x3c], (0x0a00_0000 | n.sqn).to_be_bytes());
+    assert_eq!(cqe[0x3c..0x3e], [0, 0]);
+}
+
+#[test]
+fn a_wqe_in_the_blueflame_register_is_executed_from_there() {
+    let mut n = Netdev::new();
+    // Memory holds a NOP without completion; the copy asks for one.
+    let mut wqe = [0; 64];
+    wqe[..16].copy_from_slice(&n.ctrl(0, 0, 1));
+    let copy = wqe;
+    wqe[11] = 0;
+    n.driver.write(SQ, &wqe);
+    n.driver.write(RECORDS + 132, &1u32.to_be_bytes());
+    let base = u64::from(n.uar) * 4096 + 0x800;
+    for (i, part) in copy.chunks(8).enumerate() {
+        n.driver.hca.mmio_write(0, base + 8 * i as u64, part);
+    }
+    n.driver.hca.run(0, 64);
+    assert_eq!(n.cqe(SEND_CQ, 0)[63], 0);
+    assert_eq!(n.driver.hca.io.counters.wqes_from_blueflame, 1);
+    let fetched = n.driver.hca.io.memory.reads(connectx::dma::Kind::WqeFetch);
+    assert_eq!(fetched.accesses, 0, "a WQE that was there is not fetched");
+}
+
+#[test]
+fn a_bad_key_stops_the_queue() {
+    let mut n = Netdev::new();
+    n.post_frame(0, &frame([0xff; 6], 100), n.key ^ 0x100);
+    assert!(n.driver.hca.take_output().frames.is_empty());
+    let cqe = n.cqe(SEND_CQ, 0);
+    // Requester error, local protection.
+    assert_eq!((cqe[63], cqe[0x37]), (13 << 4, 4));
+    n.post_frame(1, &frame([0xff; 6], 100), n.key);
+    assert!(n.driver.hca.take_output().frames.is_empty());
+    assert_eq!(n.modify_sq(1, 1), BAD_RES_STATE);
+    assert_eq!(n.modify_sq(3, 0), 0);
+    assert_eq!(n.modify_sq(0, 1), 0);
+    n.post_frame(0, &frame([0xff; 6], 100), n.key);
+    assert_eq!(n.driver.hca.take_output().frames.len(), 1);
+}
+
+#[test]
+fn a_frame_from_the_wire_is_received() {
+    let mut n = Netdev::new();
+    let own = n.driver.hca.config.mac;
+    let (first, second) = (frame(own, 600), frame([0xff; 6], 64));
+    // Nothing posted: dropped.
+    n.driver.hca.receive(1, &first);
+    assert_eq!(n.driver.hca.io.counters.frames_dropped, 1);
+    for i in 0..3 {
+        n.post_receive(i, 1024);
+    }
+    n.driver.hca.receive(2, &first);
+    n.driver.hca.receive(3, &frame([2, 0, 0, 0, 0, 0x77], 64));
+    n.driver.hca.receive(4, &second);
+    // Too long for the WQE: dropped, the WQE stays.
+    n.driver.hca.receive(5, &frame(own, 1100));
+    assert_eq!(n.driver.hca.io.counters.frames_dropped, 3);
+    for (i, frame) in [first, second].iter().enumerate() {
+        let cqe = n.cqe(RECV_CQ, i as u64);
+        assert_eq!(cqe[63], 2 << 4);
+        assert_eq!(cqe[0x2c..0x30], (frame.len() as u32).to_be_bytes());
+        assert_eq!(cqe[0x3c..0x3e], (i as u16).to_be_bytes());
+        let got = n.driver.read::<600>(RECEIVED + 0x1000 * i as u64);
+        assert_eq!(got[..frame.len()], frame[..]);
+    }
+    assert_eq!(n.cqe(RECV_CQ, 2)[63], 0xf1);
+}
