@@ -82,15 +82,17 @@ impl Mkeys {
     ///
     /// The first check that fails, in the order of [`Fault`].
     pub fn check(&self, access: &Access) -> Result<(), Fault> {
-        if access.len == 0 || access.key == NULL_MKEY {
+        if access.len == 0 {
             return Ok(());
         }
-        if access.key == RESERVED_LKEY {
-            let local = matches!(access.right, Right::LocalRead | Right::LocalWrite);
-            let allowed = access.reserved_lkey && local;
-            return allowed.then_some(()).ok_or(Fault::UnknownKey);
-        }
-        check_key(self.lookup(access.key)?, access)
+        // Two keys exist without a context, as local keys alone: `ibv_alloc_null_mr(3)` gives no rkey either.
+        let local = matches!(access.right, Right::LocalRead | Right::LocalWrite);
+        let allowed = match access.key {
+            NULL_MKEY => local,
+            RESERVED_LKEY => local && access.reserved_lkey,
+            _ => return check_key(self.lookup(access.key)?, access),
+        };
+        allowed.then_some(()).ok_or(Fault::UnknownKey)
     }
 }
 

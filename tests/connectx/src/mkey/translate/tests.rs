@@ -265,4 +265,11 @@ fn the_reserved_key_is_for_queues_that_may() {
         spans(&keys, access(NULL_MKEY, 0, 9)),
         Ok(vec![Span::Null { len: 9 }])
     );
+    for right in [Right::RemoteRead, Right::RemoteWrite, Right::Atomic] {
+        let remote = Access {
+            right,
+            ..access(NULL_MKEY, 0, 8)
+        };
+        assert_eq!(spans(&keys, remote), Err(Fault::UnknownKey));
+    }
 }
