@@ -6,6 +6,7 @@
 mod bench;
 mod completion;
 mod compression;
+mod counters;
 mod datagrams;
 mod errors;
 mod faults;
