@@ -20,7 +20,7 @@ queues=$(cat "/sys/class/nvme/$(controller)/queue_count")
 [ "$queues" = 3 ] || fail "the controller has $queues queues, should have 3"
 verified --rw=randwrite --bs=4k --iodepth=32 --size=8M
 verified --rw=randwrite --bs=64k --iodepth=32 --numjobs=2 --size=8M --offset_increment=8M
-verified --rw=write --bs=1M --iodepth=4 --size=32M
+verified --rw=write --bs=1M --iodepth=32 --size=32M
 
 # What was written is still there.
 detach

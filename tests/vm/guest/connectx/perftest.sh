@@ -17,6 +17,7 @@ perftest ib_send_bw -a -n 10
 perftest ib_read_bw -s 65536 -n 10
 perftest ib_atomic_bw -n 100
 perftest ib_send_bw -s 1024 -n 100 -c UD
+perftest ib_write_bw -s 4096 -n 320 -q 2 -l 16
 perftest ib_send_bw -s 64 -n 100 -e
 # One event for each completion, or these go out of step.
 perftest ib_send_lat -s 64 -n 100 -e

@@ -25,5 +25,10 @@ pingpong ibv_rc_pingpong -c -n 200 -e
 pingpong ibv_uc_pingpong -c -n 200
 pingpong ibv_ud_pingpong -c -n 200 -s 1000
 pingpong ibv_srq_pingpong -c -n 200 -q 4
+# Memory of user space was registered by the driver's own queue pair.
+for function in pf0 vf1; do
+	registered=$(ask '"cmd":"counters"' "[.functions.$function.qps[] | select(.service == \"RegUmr\") | .stats.wqes] | add // 0")
+	[ "$registered" -gt 0 ] || fail "$function has registered no memory by UMR"
+done
 down
 nothing_left

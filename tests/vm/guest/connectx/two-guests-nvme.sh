@@ -37,7 +37,7 @@ hear 120 exported
 ping -c 3 -W 10 10.0.0.2 > "$RESULTS/ping.txt" || fail "ping: $(tail -1 "$RESULTS/ping.txt")"
 attach 10.0.0.2 --nr-io-queues=2 --queue-size=32 --keep-alive-tmo=5 --reconnect-delay=1 --ctrl-loss-tmo=120
 verified --rw=randwrite --bs=4k --iodepth=32 --size=8M
-verified --rw=write --bs=1M --iodepth=4 --size=32M
+verified --rw=write --bs=1M --iodepth=32 --size=32M
 
 verified --rw=randwrite --bs=4k --iodepth=32 --size=8M --loops=8 &
 traffic=$!

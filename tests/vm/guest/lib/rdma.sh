@@ -28,6 +28,38 @@ up_between() {
 	until_true 30 gid_index 0 && until_true 30 gid_index 1 || fail "no link-local GIDs"
 }
 
+# up_apart: brings both functions up, the netdev of the second one in a network namespace of its own, `peer`, with the
+# addresses 10.0.0.2 and fd00::2; the first one has 10.0.0.1 and fd00::1.
+up_apart() {
+	local here there
+
+	up 0 1
+	here=$(netdev 0)
+	there=$(netdev 1)
+	ip netns add peer
+	ip link set "$there" netns peer
+	ip -n peer link set lo up
+	ip -n peer link set "$there" up
+	ip -n peer address add 10.0.0.2/24 dev "$there"
+	ip -n peer address add fd00::2/64 dev "$there" nodad
+	ip address add fd00::1/64 dev "$here" nodad
+	# Groups have no way of their own.
+	ip route add 224.0.0.0/4 dev "$here"
+	ip -n peer route add 224.0.0.0/4 dev "$there"
+	until_true 30 usable 1 10.0.0.2 || fail "the port in the namespace has no usable GID"
+	until_true 20 ping -c 1 -W 1 10.0.0.2 || fail "no answer over IPv4"
+	until_true 20 ping -c 1 -W 1 fd00::2 || fail "no answer over IPv6"
+	modprobe rdma_ucm
+}
+
+# down_apart: the end of it.
+down_apart() {
+	rmmod rdma_ucm rdma_cm
+	ip netns delete peer
+	until_true 10 test -e "/sys/class/infiniband/mlx5_1/device/net/" || fail "the netdev did not come back"
+	down
+}
+
 # listening PORT: whether a program waits for its peer there.
 listening() {
 	grep -qi ": [0-9A-F]*:$(printf %04X "$1") [0-9A-F]*:0000 0A" /proc/net/tcp /proc/net/tcp6
