@@ -45,7 +45,10 @@ pub(super) fn qid_cache(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt
 
 /// The file `latency`.
 pub(super) fn latency(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    device.latency().show(f)
+    let (sum, _) = device.counters().sum();
+    device
+        .latency()
+        .show(&sum.mix, device.counters().age_ms(), f)
 }
 
 /// The file `reset`: whatever is written, the sums of the device's views start from zero.

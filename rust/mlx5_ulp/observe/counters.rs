@@ -4,7 +4,10 @@
 //! changed parameters.
 
 use super::totals::Totals;
-use crate::params::Params;
+use crate::{
+    clock,
+    params::Params, //
+};
 use kernel::{
     fmt, new_mutex,
     prelude::*,
@@ -41,6 +44,8 @@ struct Inner {
     retired: Totals,
     /// The sum when the counters were reset.
     base: Totals,
+    /// When that was, or when the first queue could be made; nanoseconds.
+    since: u64,
 }
 
 impl Inner {
@@ -63,6 +68,7 @@ impl CounterTable {
                     live: KVec::new(),
                     retired: Totals::default(),
                     base: Totals::default(),
+                    since: clock::now(),
                 },
                 "mlx5_ulp_counters"
             ),
@@ -115,6 +121,12 @@ impl CounterTable {
     pub(crate) fn reset(&self) {
         let mut inner = self.inner.lock();
         inner.base = inner.sum();
+        inner.since = clock::now();
+    }
+
+    /// In how many milliseconds what [`CounterTable::sum`] says has happened.
+    pub(crate) fn age_ms(&self) -> u64 {
+        clock::now().wrapping_sub(self.inner.lock().since) / 1_000_000
     }
 
     /// A line about the completions of every queue.

@@ -6,6 +6,7 @@
 
 use super::{
     completion_views,
+    opcodes::MANY_ATOMICS,
     trace_log::TraceLog, //
 };
 use crate::{
@@ -121,6 +122,18 @@ fn doorbells(device: &Arc<Device>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_fmt(fmt!("queues {queues}\n"))?;
     for (name, value) in sum.named() {
         f.write_fmt(fmt!("{name} {value}\n"))?;
+    }
+    let share = sum.mix.atomics_share();
+    let (whole, part) = (share / 100, share % 100);
+    f.write_fmt(fmt!(
+        "atomics {}\natomics_percent {whole}.{part:02}\n",
+        sum.mix.atomics()
+    ))?;
+    if sum.mix.has_many_atomics() {
+        f.write_fmt(fmt!(
+            "warning more than {MANY_ATOMICS} % of the requests are atomics: the peer carries them out one after \
+             the other, and few can be under way; see opcodes in the file latency\n"
+        ))?;
     }
     Ok(())
 }

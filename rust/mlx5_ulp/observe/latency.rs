@@ -15,9 +15,16 @@
 //! [`PAIR_NS`]; the register read that this takes limits how exact the two stages are that it enters,
 //! to about a microsecond on a card.
 
-use super::histogram::{
-    Histogram,
-    Snapshot, //
+use super::{
+    histogram::{
+        Histogram,
+        Snapshot, //
+    },
+    opcodes::{
+        self,
+        Mix,
+        OPCODES, //
+    },
 };
 use crate::{
     clock,
@@ -56,21 +63,7 @@ const STAGES: [&str; 4] = [
     "poll_to_callback",
 ];
 
-/// Opcodes that are told apart, the rest goes to the last place.
-const OPCODES: [Opcode; 10] = [
-    Opcode::RDMA_WRITE,
-    Opcode::RDMA_WRITE_IMM,
-    Opcode::RDMA_READ,
-    Opcode::ATOMIC_CS,
-    Opcode::ATOMIC_FA,
-    Opcode::SEND,
-    Opcode::SEND_IMM,
-    Opcode::SEND_INVAL,
-    Opcode::UMR,
-    Opcode::NOP,
-];
-
-/// Histograms of one CPU: stages, then opcodes, then other opcodes.
+/// Histograms of one CPU: stages, then [`OPCODES`], then other opcodes.
 const HISTOGRAMS: usize = STAGES.len() + OPCODES.len() + 1;
 
 /// Whether anybody measures. A no-op of a few bytes while nobody does.
@@ -180,12 +173,12 @@ impl Latency {
         Ok(())
     }
 
-    /// The view. Sleeps.
+    /// The view; `mix` was posted in so many milliseconds. Sleeps.
     ///
     /// # Errors
     ///
     /// That of `f`, or if there is no memory.
-    pub(crate) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn show(&self, mix: &Mix, ms: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut sums = self.snapshot().map_err(|_| fmt::Error)?;
         let switch = self.switch.lock();
         let word = if switch.on.is_some() { "on" } else { "off" };
@@ -195,14 +188,17 @@ impl Latency {
                 sum.since(base);
             }
         }
-        let opcodes = OPCODES.iter().map(|op| op.name().unwrap_or("?"));
-        let names = STAGES.iter().copied();
-        let names = Iterator::chain(Iterator::chain(names, opcodes), ["other"]);
-        for (i, (name, sum)) in names.zip(sums.iter()).enumerate() {
-            if i < STAGES.len() {
-                f.write_fmt(format_args!("{name} {sum}\n"))?;
-            } else if sum.count() != 0 {
-                f.write_fmt(format_args!("opcode {name} {sum}\n"))?;
+        for (name, sum) in STAGES.iter().zip(sums.iter()) {
+            f.write_fmt(format_args!("{name} {sum}\n"))?;
+        }
+        let posted = mix.iter().map(|(op, n)| (op.name().unwrap_or("?"), n));
+        let rows = Iterator::chain(posted, [("other", 0)]);
+        for ((name, posted), sum) in rows.zip(sums.iter().skip(STAGES.len())) {
+            if posted != 0 || sum.count() != 0 {
+                let per_second = posted.saturating_mul(1000).checked_div(ms).unwrap_or(0);
+                f.write_fmt(format_args!(
+                    "opcode {name} posted {posted} per_second {per_second} {sum}\n"
+                ))?;
             }
         }
         Ok(())
@@ -349,8 +345,7 @@ impl SendQueue {
             latency.record(2, polled.saturating_sub(device));
         }
         latency.record(3, done.saturating_sub(polled));
-        let known = OPCODES.iter().position(|&op| op == opcode);
-        let place = STAGES.len().wrapping_add(known.unwrap_or(OPCODES.len()));
+        let place = STAGES.len().wrapping_add(opcodes::place(opcode));
         latency.record(place, done.saturating_sub(filled));
     }
 }

@@ -15,6 +15,9 @@ pub(crate) mod event_log;
 #[allow(dead_code, unreachable_pub)]
 mod histogram;
 pub(crate) mod latency;
+// A pure file: also compiled on the host.
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod opcodes;
 pub(crate) mod sysfs;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]

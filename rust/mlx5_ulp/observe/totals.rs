@@ -2,6 +2,11 @@
 
 //! Counters of one queue, and sums of them.
 
+use super::opcodes::{
+    self,
+    Mix, //
+};
+use crate::wqe::opcode::Opcode;
 use core::sync::atomic::{
     AtomicU64,
     Ordering::Relaxed, //
@@ -65,9 +70,29 @@ pub struct PostCounters {
     pub more_blocks: Counter,
     /// Basic blocks of WQEs that were written to the doorbell register as a whole.
     pub blueflame_blocks: Counter,
+    /// Of `posted`, by opcode. Those with the first one, the usual one, are all that are left of the sum.
+    opcodes: [Counter; opcodes::COUNT],
 }
 
 impl PostCounters {
+    /// One request with this opcode is being posted; need not be called for [`Opcode::RDMA_WRITE`].
+    pub fn opcode(&self, opcode: Opcode) {
+        if let Some(counter) = self.opcodes.get(opcodes::place(opcode)) {
+            counter.add(1);
+        }
+    }
+
+    /// What was posted, by opcode; it was `posted` in all.
+    fn mix(&self, posted: u64) -> Mix {
+        let mut mix = Mix(core::array::from_fn(|i| {
+            self.opcodes.get(i).map_or(0, Counter::get)
+        }));
+        mix.0[0] = 0;
+        // The counters are not read at one moment.
+        mix.0[0] = posted.saturating_sub(mix.requests());
+        mix
+    }
+
     /// A doorbell was rung for `wqes` WQEs, at least one, for the cause with this number.
     #[inline(always)]
     pub fn rung(&self, cause: usize, wqes: u32) {
@@ -137,6 +162,8 @@ pub struct CompletionCounters {
 pub struct Totals {
     /// See [`PostCounters::posted`].
     pub posted: u64,
+    /// Of these, by opcode.
+    pub mix: Mix,
     /// See [`PostCounters::merged`].
     pub merged: u64,
     /// See [`PostCounters::blueflame`].
@@ -180,8 +207,10 @@ impl Totals {
     pub fn read(post: &PostCounters, completion: &CompletionCounters) -> Self {
         let batches = post.batches();
         let doorbells = batches.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n));
+        let posted = post.posted.get();
         Self {
-            posted: post.posted.get(),
+            posted,
+            mix: post.mix(posted),
             merged: post.merged.get(),
             blueflame: post.blueflame.get(),
             more_blocks: post.more_blocks.get(),
@@ -238,6 +267,7 @@ impl Totals {
         let arrays = [
             (&mut self.causes[..], &other.causes[..]),
             (&mut self.batches[..], &other.batches[..]),
+            (&mut self.mix.0[..], &other.mix.0[..]),
         ];
         for (to, from) in arrays {
             for (to, from) in to.iter_mut().zip(from) {
@@ -336,6 +366,29 @@ mod tests {
         assert_eq!(values[12], 2 * (doorbells - (13..=18).sum::<u64>()));
         values[12] = 2 * 13;
         assert_eq!(values, (1..=24).map(|n| 2 * n).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn what_is_not_counted_by_opcode_is_a_write() {
+        let post = PostCounters::default();
+        post.posted.add(10);
+        for opcode in [
+            Opcode::ATOMIC_CS,
+            Opcode::SEND,
+            Opcode::SEND,
+            Opcode::RDMA_WRITE,
+        ] {
+            post.opcode(opcode);
+        }
+        let count = |totals: &Totals, opcode| totals.mix.0[opcodes::place(opcode)];
+        let mut sum = Totals::read(&post, &CompletionCounters::default());
+        let base = sum;
+        sum.add(&base);
+        assert_eq!(count(&sum, Opcode::RDMA_WRITE), 14);
+        assert_eq!(count(&sum, Opcode::SEND), 4);
+        assert_eq!((sum.mix.requests(), sum.mix.atomics()), (20, 2));
+        sum.subtract(&base);
+        assert_eq!(sum.mix, base.mix);
     }
 
     #[test]

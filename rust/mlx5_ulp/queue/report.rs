@@ -10,9 +10,12 @@ use super::{
         State, //
     },
 };
-use crate::doorbell::policy::{
-    Cause,
-    Hint, //
+use crate::{
+    doorbell::policy::{
+        Cause,
+        Hint, //
+    },
+    wqe::opcode::Opcode, //
 };
 use core::sync::atomic::Ordering::Relaxed;
 use kernel::{
@@ -43,6 +46,7 @@ impl SendQueue {
         }
         let mut at = Cursor::new(poster, self.room_to_report()?);
         self.encode_nop(poster, &mut at);
+        self.post_counters.opcode(Opcode::NOP);
         self.commit(poster, &at, 1);
         let cause = poster.policy.posted(1, || true, Hint::Last);
         self.ring_with(poster, &at, cause.unwrap_or(Cause::Last), None);

@@ -59,39 +59,38 @@ struct Kind {
     max_sge: u32,
 }
 
+/// The device's opcode for an opcode of `enum mlx5_ulp_opcode`; `None` if it does not exist.
+fn opcode(work: &bindings::mlx5_ulp_work) -> Option<Opcode> {
+    Some(match work.opcode {
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE => Opcode::RDMA_WRITE,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_READ => Opcode::RDMA_READ,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_COMPARE_SWAP => Opcode::ATOMIC_CS,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD => Opcode::ATOMIC_FA,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE_IMM => Opcode::RDMA_WRITE_IMM,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND => Opcode::SEND,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_IMM => Opcode::SEND_IMM,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_INV => Opcode::SEND_INVAL,
+        bindings::mlx5_ulp_opcode_MLX5_ULP_OP_REGISTER
+        | bindings::mlx5_ulp_opcode_MLX5_ULP_OP_INVALIDATE => Opcode::UMR,
+        _ => return None,
+    })
+}
+
 impl Kind {
     /// # Errors
     ///
     /// `EINVAL` for an opcode that does not exist.
     fn of(work: &bindings::mlx5_ulp_work) -> Result<Self> {
-        const WRITE: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE;
-        const READ: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_READ;
-        const COMPARE_SWAP: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_COMPARE_SWAP;
-        const FETCH_ADD: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD;
-        const WRITE_IMM: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_WRITE_IMM;
-        const SEND: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND;
-        const SEND_IMM: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_IMM;
-        const SEND_INV: u32 = bindings::mlx5_ulp_opcode_MLX5_ULP_OP_SEND_INV;
-        let imm = match work.opcode {
-            WRITE_IMM | SEND_IMM => work.imm,
-            SEND_INV => work.invalidate_key,
-            _ => 0,
-        };
-        let (opcode, local, compare, max_sge) = match work.opcode {
-            WRITE => (Opcode::RDMA_WRITE, Local::Source, None, Shape::MAX_SGE),
-            READ => {
-                let most = Shape::MAX_READ_SGE;
-                (Opcode::RDMA_READ, Local::Destination, None, most)
+        let opcode = opcode(work).ok_or(EINVAL)?;
+        let (local, imm, compare, max_sge) = match opcode {
+            Opcode::RDMA_READ => (Local::Destination, 0, None, Shape::MAX_READ_SGE),
+            Opcode::ATOMIC_CS => (Local::Destination, 0, Some(work.compare), 1),
+            Opcode::ATOMIC_FA => (Local::Destination, 0, Some(0), 1),
+            Opcode::RDMA_WRITE | Opcode::SEND => (Local::Source, 0, None, Shape::MAX_SGE),
+            Opcode::RDMA_WRITE_IMM | Opcode::SEND_IMM => {
+                (Local::Source, work.imm, None, Shape::MAX_SGE)
             }
-            COMPARE_SWAP => {
-                let compare = Some(work.compare);
-                (Opcode::ATOMIC_CS, Local::Destination, compare, 1)
-            }
-            FETCH_ADD => (Opcode::ATOMIC_FA, Local::Destination, Some(0), 1),
-            WRITE_IMM => (Opcode::RDMA_WRITE_IMM, Local::Source, None, Shape::MAX_SGE),
-            SEND => (Opcode::SEND, Local::Source, None, Shape::MAX_SGE),
-            SEND_IMM => (Opcode::SEND_IMM, Local::Source, None, Shape::MAX_SGE),
-            SEND_INV => (Opcode::SEND_INVAL, Local::Source, None, Shape::MAX_SGE),
+            Opcode::SEND_INVAL => (Local::Source, work.invalidate_key, None, Shape::MAX_SGE),
             _ => return Err(EINVAL),
         };
         Ok(Self {
@@ -159,6 +158,9 @@ impl SendQueue {
         for work in works {
             // SAFETY: Guaranteed by the caller.
             unsafe { self.encode_work(poster, &mut at, work)? };
+        }
+        for opcode in works.iter().filter_map(opcode) {
+            self.post_counters.opcode(opcode);
         }
         self.finish_any(handle, poster, &at, first, last.flags);
         Ok(())

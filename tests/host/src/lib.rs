@@ -65,6 +65,7 @@ pub mod hw {
 pub mod observe {
     //! Observability: the pure part.
     pub mod histogram;
+    pub mod opcodes;
     pub mod totals;
 }
 
