@@ -44,11 +44,18 @@ impl Hold {
         }
     }
 
-    /// Changes the time to `us` microseconds, brought into [`RANGE_US`]. A timer that runs ends by the old
-    /// one.
-    pub fn set(&mut self, us: u32) {
+    /// Changes the time to `us` microseconds, brought into [`RANGE_US`], at `now`. `Some`: the timer runs for
+    /// too long, and has to be started anew, for so many nanoseconds.
+    pub fn set(&mut self, us: u32, now: i64) -> Option<i64> {
         let us = us.clamp(*RANGE_US.start(), *RANGE_US.end());
-        self.limit = i64::from(us).wrapping_mul(1000);
+        let limit = i64::from(us).wrapping_mul(1000);
+        let shorter = limit < core::mem::replace(&mut self.limit, limit);
+        (shorter && self.running).then(|| self.left(now).max(1))
+    }
+
+    /// Nanoseconds until the first of those that wait, if any does, has waited for long enough.
+    fn left(&self, now: i64) -> i64 {
+        self.limit.wrapping_sub(now.wrapping_sub(self.since))
     }
 
     /// The first WQE begins to wait, at `now`. `Some`: the timer has to be started, for so many
@@ -63,12 +70,12 @@ impl Hold {
 
     /// The timer has expired, at `now`. `waiting` says whether anything waits.
     pub fn expired(&mut self, waiting: bool, now: i64) -> Expiry {
-        let left = self.limit.wrapping_sub(now.wrapping_sub(self.since));
-        if waiting && left > 0 {
-            return Expiry::Again(left);
-        }
-        self.running = false;
-        if waiting {
+        let left = self.left(now);
+        // A timer that was started anew while it expired does so twice.
+        self.running = waiting && left > 0;
+        if self.running {
+            Expiry::Again(left)
+        } else if waiting {
             Expiry::Ring
         } else {
             Expiry::Stop
@@ -96,7 +103,7 @@ mod tests {
     #[test]
     fn one_timer_for_all_that_wait() {
         let mut hold = Hold::new();
-        hold.set(10);
+        assert_eq!(hold.set(10, 0), None);
         assert_eq!(hold.begin(0), Some(10_000));
         // Rung meanwhile, and another one begins to wait: the timer runs already.
         assert_eq!(hold.begin(4_000), None);
@@ -111,10 +118,31 @@ mod tests {
     #[test]
     fn the_time_is_brought_into_its_range() {
         let mut hold = Hold::new();
-        hold.set(0);
+        hold.set(0, 0);
         assert_eq!(hold.begin(0), Some(1000));
         let mut hold = Hold::new();
-        hold.set(u32::MAX);
+        hold.set(u32::MAX, 0);
         assert_eq!(hold.begin(0), Some(1_000_000_000));
+    }
+
+    #[test]
+    fn a_shorter_time_holds_for_what_waits_already() {
+        let mut hold = Hold::new();
+        hold.set(1_000_000, 0);
+        hold.begin(0);
+        // Begun 10 us ago: 40 are left of 50.
+        assert_eq!(hold.set(50, 10_000), Some(40_000));
+        assert_eq!(hold.expired(true, 50_000), Expiry::Ring);
+        // Nothing runs.
+        assert_eq!(hold.set(10, 60_000), None);
+        assert_eq!(hold.begin(70_000), Some(10_000));
+        // Long over.
+        assert_eq!(hold.set(1, 79_000), Some(1));
+        // A longer one changes nothing before the timer expires.
+        assert_eq!(hold.set(100, 79_000), None);
+        assert_eq!(hold.expired(true, 80_000), Expiry::Again(90_000));
+        // Started anew while it expired: twice.
+        assert_eq!(hold.expired(true, 170_000), Expiry::Ring);
+        assert_eq!(hold.expired(false, 170_000), Expiry::Stop);
     }
 }

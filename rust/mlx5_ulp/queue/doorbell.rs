@@ -61,7 +61,11 @@ impl SendQueue {
         let mut poster = self.poster.lock();
         // Read under the lock: of two who configure, the later one has the later values.
         let config = params.doorbell();
-        poster.hold.set(config.max_hold_us);
+        let shorter = poster.hold.set(config.max_hold_us, now());
+        // `close` waits for the lock before it stops the timer.
+        if let Some(ns) = shorter.filter(|_| self.state() != State::Gone) {
+            self.timer.start(ns);
+        }
         let cause = poster
             .policy
             .change(config.mode, config.batch, config.max_batch);

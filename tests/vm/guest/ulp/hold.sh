@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# How long a WQE waits for the doorbell, by a clock that counts instructions: not longer than it may, also when that
+# has just become less.
+#
+# functions: pf,vf
+# when: long on 7.2
+# cpus: 2
+# clock: instructions
+# timeout: 180
+
+set -eu
+. /src/tests/vm/guest/lib/ulp.sh
+. /src/tests/vm/guest/lib/consumer.sh
+
+trace=$debugfs/mlx5_0/trace
+
+# waited: microseconds from the post of the second WRITE to the doorbell that shows it.
+waited() {
+	awk -F '[][ ]+' '
+		/ : WQE Post$/ { post = $2 }
+		/ : Doorbell Write$/ && ++rung == 2 { printf "%d", ($2 - post) * 1000000 }
+	' $trace
+}
+
+# held LEAST MOST: what waits is rung for after that many microseconds.
+held() {
+	local us
+	us=$(waited)
+	[ -n "$us" ] && [ "$us" -ge "$1" ] && [ "$us" -le "$2" ] ||
+		fail "the second WRITE waited for '$us' us, not for $1 to $2: $(tr '\n' ';' < $trace)"
+	echo "waited for $us us"
+}
+
+# second_waits: the second of two WRITEs was posted, and not rung for.
+second_waits() {
+	[ "$(grep -c 'WQE Post' $trace)" = 2 ] && [ "$(grep -c 'Doorbell Write' $trace)" = 1 ]
+}
+
+drivers mlx5_0 mlx5_1
+network
+# While all CPUs are idle, their clock goes with that of the host: so one never is.
+(while :; do :; done) &
+busy=$!
+load mlx5_ulp doorbell_mode=batch doorbell_batch=64
+
+# The rest is what the kernel takes to come to its timers.
+for us in 50 500 5000; do
+	set_param doorbell_max_hold_us $us
+	echo off > $trace
+	echo 'event=post,doorbell' > $trace
+	consumer_test held
+	held $us $((us + 100))
+done
+
+# It may wait for a second, and then no longer: it is rung for at once.
+set_param doorbell_max_hold_us 1000000
+echo off > $trace
+echo 'event=post,doorbell' > $trace
+consumer_load held &
+test=$!
+until second_waits; do :; done
+set_param doorbell_max_hold_us 50
+wait $test
+held 50 900000
+kill $busy
+rmmod mlx5_ulp_test mlx5_ulp
