@@ -26,6 +26,15 @@ void mlx5_ulp_unwatch_completing(void);
 		{ 0x12, "FETCH_ADD" },			\
 		{ 0x25, "UMR" })
 
+#define mlx5_ulp_show_mode(mode)			\
+	__print_symbolic(mode,				\
+		{ 0, "each" },				\
+		{ 1, "batch" },				\
+		{ 2, "adaptive" },			\
+		{ 16, "polling" },			\
+		{ 17, "hybrid" },			\
+		{ 18, "interrupt" })
+
 /**
  * mlx5_ulp_post - a work request was encoded into the send queue
  * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
@@ -118,6 +127,36 @@ TRACE_EVENT_FN(mlx5_ulp_completion,
 		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
 		  __entry->counter, __entry->opcode, __entry->syndrome),
 	mlx5_ulp_watch_completing, mlx5_ulp_unwatch_completing
+);
+
+/**
+ * mlx5_ulp_mode - a connected queue goes from one mode to another
+ * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
+ * @qpn: queue pair number
+ * @from: the old mode: of the doorbell (each, batch, adaptive) or of completions
+ *	(polling, hybrid, interrupt)
+ * @to: the new mode, of the same
+ */
+TRACE_EVENT(mlx5_ulp_mode,
+	TP_PROTO(u32 pci, u32 qpn, u8 from, u8 to),
+	TP_ARGS(pci, qpn, from, to),
+	TP_STRUCT__entry(
+		__field(u32, pci)
+		__field(u32, qpn)
+		__field(u8, from)
+		__field(u8, to)
+	),
+	TP_fast_assign(
+		__entry->pci = pci;
+		__entry->qpn = qpn;
+		__entry->from = from;
+		__entry->to = to;
+	),
+	TP_printk("%04x:%02x:%02x.%x qpn=%#x from=%s to=%s",
+		  __entry->pci >> 16, (__entry->pci >> 8) & 0xff,
+		  (__entry->pci >> 3) & 0x1f, __entry->pci & 7, __entry->qpn,
+		  mlx5_ulp_show_mode(__entry->from),
+		  mlx5_ulp_show_mode(__entry->to))
 );
 
 #endif /* _TRACE_MLX5_ULP_H */

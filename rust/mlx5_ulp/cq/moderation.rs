@@ -50,6 +50,11 @@ const CYCLE_POLL_NS: u64 = 80_000;
 pub const POLL_IDLE_NS: u64 = 1_000_000;
 
 impl Mode {
+    /// Its number in tracepoints, behind those of the doorbell's modes.
+    pub const fn traced(self) -> u8 {
+        16 + self as u8
+    }
+
     /// Its word in parameters.
     pub const fn name(self) -> &'static str {
         match self {

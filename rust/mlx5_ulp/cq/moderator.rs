@@ -125,8 +125,10 @@ impl SendQueue {
                 return;
             }
             let before = state.governor.mode();
-            if state.governor.set(settings) != before {
+            let mode = state.governor.set(settings);
+            if mode != before {
                 self.completing.switched();
+                self.watch_mode(before.traced(), mode.traced());
             }
         }
         self.work.queue();
@@ -145,8 +147,10 @@ impl SendQueue {
         if self.completing.is_over() {
             return After::Nothing;
         }
-        if state.governor.record(found, now).is_some() {
+        let before = state.governor.mode();
+        if let Some(mode) = state.governor.record(found, now) {
             self.completing.switched();
+            self.watch_mode(before.traced(), mode.traced());
             self.work.queue();
         }
         let stretch = state.stretch.get_or_insert(Stretch::new(now));

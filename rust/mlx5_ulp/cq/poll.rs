@@ -143,7 +143,7 @@ impl Completing {
     }
 
     /// The QP that entries must name.
-    pub(super) fn qpn(&self) -> u32 {
+    pub(crate) fn qpn(&self) -> u32 {
         self.qpn.load(Relaxed)
     }
 

@@ -20,7 +20,10 @@ use crate::{
         barrier,
         cq::CqCore, //
     },
-    observe::trace,
+    observe::{
+        probes,
+        trace, //
+    },
     queue::{
         in_flight::Range,
         request::Outcome,
@@ -80,6 +83,13 @@ impl SendQueue {
         }
         now.consumer = now.consumer.wrapping_add(1);
         trace::completion(
+            self.pci,
+            tail.qpn,
+            tail.wqe_counter,
+            tail.opcode().0,
+            syndrome.0,
+        );
+        probes::bad_cqe(
             self.pci,
             tail.qpn,
             tail.wqe_counter,

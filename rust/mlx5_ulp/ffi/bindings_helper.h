@@ -14,4 +14,5 @@
 #include <rdma/ib_verbs.h>
 #include <trace/events/mlx5_ulp.h>
 
+#include "../probes.h"
 #include "../shim.h"

@@ -27,11 +27,26 @@ pub enum Event {
     Doorbell = 1,
     /// A completion queue entry was taken.
     Completion = 2,
+    /// A queue went from one mode to another.
+    Mode = 3,
+}
+
+/// The name of a mode, by its number in tracepoints.
+pub const fn mode_name(mode: u32) -> &'static str {
+    match mode {
+        0 => "each",
+        1 => "batch",
+        2 => "adaptive",
+        16 => "polling",
+        17 => "hybrid",
+        18 => "interrupt",
+        _ => "?",
+    }
 }
 
 impl Event {
     /// All of them, by value.
-    pub const ALL: [Event; 3] = [Event::Post, Event::Doorbell, Event::Completion];
+    pub const ALL: [Event; 4] = [Event::Post, Event::Doorbell, Event::Completion, Event::Mode];
 
     /// The word for it in a filter.
     pub const fn word(self) -> &'static str {
@@ -39,6 +54,7 @@ impl Event {
             Event::Post => "post",
             Event::Doorbell => "doorbell",
             Event::Completion => "completion",
+            Event::Mode => "mode",
         }
     }
 
@@ -48,6 +64,7 @@ impl Event {
             Event::Post => "WQE Post",
             Event::Doorbell => "Doorbell Write",
             Event::Completion => "Completion",
+            Event::Mode => "Mode Change",
         }
     }
 }
@@ -65,9 +82,10 @@ pub struct Record {
     pub event: Event,
     /// Post: first basic block. Doorbell: producer counter. Completion: WQE counter.
     pub index: u16,
-    /// Post: opcode. Completion: syndrome, or 0.
+    /// Post: opcode. Completion: syndrome, or 0. Mode: the old one.
     pub code: u8,
-    /// Post: payload in bytes. Doorbell: WQEs it hands over. Completion: opcode of the entry.
+    /// Post: payload in bytes. Doorbell: WQEs it hands over. Completion: opcode of the entry. Mode: the new
+    /// one.
     pub detail: u32,
 }
 
@@ -132,6 +150,12 @@ impl fmt::Display for Line<'_> {
                 f,
                 " counter={} opcode={} syndrome={:#x}",
                 r.index, r.detail, r.code
+            ),
+            Event::Mode => write!(
+                f,
+                " from={} to={}",
+                mode_name(r.code.into()),
+                mode_name(r.detail)
             ),
         }
     }
@@ -246,7 +270,7 @@ mod tests {
             time: n,
             qpn: n as u32 & 0xff_ffff,
             pid: n as u32,
-            event: Event::ALL[n as usize % 3],
+            event: Event::ALL[n as usize % 4],
             index: n as u16,
             code: n as u8,
             detail: n as u32,
@@ -314,6 +338,19 @@ mod tests {
             line(true),
             "[0.000412] QP1234 PID5 : Doorbell Write producer=7 wqes=2"
         );
+    }
+
+    #[test]
+    fn modes_have_the_names_of_their_parameters() {
+        use crate::{cq::moderation, doorbell::policy};
+        for (mode, name) in policy::Mode::WORDS.iter().enumerate() {
+            assert_eq!(mode_name(mode as u32), *name);
+            assert_eq!(policy::Mode::from_index(mode as u32) as usize, mode);
+        }
+        use moderation::Mode;
+        for mode in [Mode::Polling, Mode::Hybrid, Mode::Interrupt] {
+            assert_eq!(mode_name(mode.traced().into()), mode.name());
+        }
     }
 
     #[test]

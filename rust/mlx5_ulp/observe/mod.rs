@@ -18,6 +18,7 @@ pub(crate) mod latency;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod opcodes;
+pub(crate) mod probes;
 pub(crate) mod sysfs;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]

@@ -65,6 +65,10 @@ tracepoints! {
     /// The doorbell was rung with this producer counter, in basic blocks, for that many WQEs.
     fn doorbell(pci: u32, qpn: u32, producer: u16, wqes: u32);
 
+    /// A queue goes from one mode to another, of its doorbell or of its completions; numbers as in
+    /// [`mode_name`](super::event_log::mode_name).
+    fn mode(pci: u32, qpn: u32, from: u8, to: u8);
+
     /// A completion queue entry was taken; `opcode` is the CQE's, `syndrome` 0 if all is well.
     fn completion(pci: u32, qpn: u32, counter: u16, opcode: u8, syndrome: u8);
 }

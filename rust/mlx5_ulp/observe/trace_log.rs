@@ -135,7 +135,7 @@ impl TraceLog {
     }
 
     /// The probes with their tracepoints.
-    fn probes() -> [(*mut bindings::tracepoint, *mut c_void); 3] {
+    fn probes() -> [(*mut bindings::tracepoint, *mut c_void); 4] {
         [
             (
                 &raw mut bindings::__tracepoint_mlx5_ulp_post,
@@ -148,6 +148,10 @@ impl TraceLog {
             (
                 &raw mut bindings::__tracepoint_mlx5_ulp_completion,
                 completion as *mut c_void,
+            ),
+            (
+                &raw mut bindings::__tracepoint_mlx5_ulp_mode,
+                mode as *mut c_void,
             ),
         ]
     }
@@ -270,4 +274,15 @@ unsafe extern "C" fn completion(
         pci,
         record(Event::Completion, qpn, counter, syndrome, opcode.into()),
     );
+}
+
+/// Probe of `mlx5_ulp_mode`.
+///
+/// # Safety
+///
+/// `data` must be a [`TraceLog`] that listens.
+unsafe extern "C" fn mode(data: *mut c_void, pci: u32, qpn: u32, from: u8, to: u8) {
+    // SAFETY: By the contract of this function.
+    let log = unsafe { &*data.cast::<TraceLog>() };
+    log.log(pci, record(Event::Mode, qpn, 0, from, to.into()));
 }

@@ -34,6 +34,7 @@ use crate::{
     },
     observe::{
         latency,
+        probes,
         trace, //
     },
     params::Params,
@@ -66,9 +67,11 @@ impl SendQueue {
         if let Some(ns) = shorter.filter(|_| self.state() != State::Gone) {
             self.timer.start(ns);
         }
+        let before = poster.policy.mode();
         let cause = poster
             .policy
             .change(config.mode, config.batch, config.max_batch);
+        self.watch_mode(before as u8, config.mode as u8);
         poster.prefetch = params.prefetch();
         poster.blueflame = params.blueflame();
         let compression = params.compression();
@@ -83,6 +86,24 @@ impl SendQueue {
         self.expect(&poster);
         self.ring_if(&mut poster, cause);
         self.open_ways(&poster);
+    }
+
+    /// The tracepoint of a change from one mode to another, as [`event_log::mode_name`] knows them; none if they
+    /// are the same or the queue is not connected: what it is made with is no change.
+    ///
+    /// [`event_log::mode_name`]: crate::observe::event_log::mode_name
+    pub(crate) fn watch_mode(&self, before: u8, now: u8) {
+        if before != now && self.state() == State::Connected {
+            trace::mode(self.pci, self.completing.qpn(), before, now);
+        }
+    }
+
+    /// The probe of a batch that has changed from `before` on.
+    fn watch_batch(&self, poster: &Poster, before: u32) {
+        let now = poster.policy.limit();
+        if now != before {
+            probes::batch(self.pci, poster.qpn, before, now);
+        }
     }
 
     /// Tells those who complete when to look after the poster.
@@ -257,7 +278,9 @@ impl SendQueue {
         }
         let mut poster = self.poster.lock();
         let busy = self.expects_completion(poster.signaled_rung);
+        let before = poster.policy.limit();
         let cause = poster.policy.completed(load, busy);
+        self.watch_batch(&poster, before);
         self.expect(&poster);
         self.ring_if(&mut poster, cause);
     }
@@ -266,6 +289,7 @@ impl SendQueue {
 impl Expire for SendQueue {
     const TIMER: usize = offset_of!(SendQueue, timer);
 
+    #[inline(never)]
     fn expire(&self) -> Option<i64> {
         let mut poster = self.poster.lock();
         let waiting = poster.policy.waiting() != 0;
@@ -273,7 +297,10 @@ impl Expire for SendQueue {
             Expiry::Again(ns) => Some(ns),
             Expiry::Stop => None,
             Expiry::Ring => {
+                probes::held(self.pci, poster.qpn, poster.policy.waiting());
+                let before = poster.policy.limit();
                 let cause = poster.policy.held(self.credit.in_flight());
+                self.watch_batch(&poster, before);
                 self.expect(&poster);
                 self.ring_if(&mut poster, cause);
                 None

@@ -40,6 +40,7 @@ use crate::{
     errno::enotconn,
     observe::{
         latency,
+        probes,
         trace, //
     },
     sync::{
@@ -495,7 +496,7 @@ impl SendQueue {
     #[cold]
     #[inline(never)]
     pub(super) fn refused(&self, handle: Handle, count: u32) -> Error {
-        match self.state() {
+        let error = match self.state() {
             State::Unconnected => enotconn(),
             State::Connected if handle != self.handle => EINVAL,
             // Never fits, so `EAGAIN` would have the caller wait for ever.
@@ -506,6 +507,8 @@ impl SendQueue {
             }
             State::Failed => EPIPE,
             State::Gone => ENODEV,
-        }
+        };
+        probes::refused(self.pci, self.completing.qpn(), count, error.to_errno());
+        error
     }
 }

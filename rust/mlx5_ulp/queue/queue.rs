@@ -43,6 +43,7 @@ use crate::{
             QueueDir,
             QueueReport, //
         },
+        probes,
         totals::Totals, //
     },
     params::Params,
@@ -231,6 +232,8 @@ impl Queue {
         let enrolled = queue.enroll(config.name);
         if enrolled.is_err() {
             queue.give_back();
+        } else {
+            probes::queue_made(queue.send.pci, qpn);
         }
         enrolled.map(|()| queue)
     }
@@ -389,6 +392,7 @@ impl Member for Queue {
         let Some(hardware) = present.take() else {
             return;
         };
+        probes::queue_gone(self.send.pci, self.qpn);
         let Hardware {
             debugfs,
             place,

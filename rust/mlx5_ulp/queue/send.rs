@@ -58,6 +58,7 @@ use crate::{
             Latency,
             Notes, //
         },
+        probes,
         totals::PostCounters, //
     },
     table,
@@ -358,12 +359,15 @@ impl SendQueue {
         for state in [State::Unconnected, State::Connected] {
             // A device that has died is noticed by `open`.
             if state == State::Connected || !self.is_dead() {
-                let _ = self.state.compare_exchange(
+                let failed = self.state.compare_exchange(
                     state as u32,
                     State::Failed as u32,
                     Release,
                     Relaxed,
                 );
+                if failed.is_ok() {
+                    probes::queue_failed(self.pci, self.completing.qpn());
+                }
             }
         }
         // Pairs with that of `open`: the limit that it sets does not land behind this one unseen.

@@ -64,9 +64,11 @@ pub mod hw {
 #[path = "../../../rust/mlx5_ulp/observe"]
 pub mod observe {
     //! Observability: the pure part.
+    pub mod event_log;
     pub mod histogram;
     pub mod opcodes;
     pub mod totals;
+    pub mod trace_filter;
 }
 
 #[path = "../../../rust/mlx5_ulp/params"]

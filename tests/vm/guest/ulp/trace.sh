@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # Tracepoints reach trace-cmd; the file `trace` has the events that its filter lets through, as
-# lines of the published form, and survives the device.
+# lines of the published form, and survives the device; functions can be probed.
 #
 # functions: pf,vf
 # when: long on 7.2
-# timeout: 120
+# timeout: 180
+# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote access error \(
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
@@ -64,6 +65,43 @@ pci=$(basename "$(readlink /sys/class/infiniband/mlx5_0/device)")
 expect "posts that trace-cmd saw" "$(grep -cE "mlx5_ulp_post: +$pci qpn=0x[0-9a-f]+ index=[0-9]+ opcode=WRITE bytes=4096" /tmp/report)" 8
 expect "doorbells that trace-cmd saw" "$(grep -cE "mlx5_ulp_doorbell: +$pci qpn=0x[0-9a-f]+ producer=[0-9]+ wqes=1" /tmp/report)" 8
 expect "completions that trace-cmd saw" "$(grep -cE "mlx5_ulp_completion: +$pci qpn=0x[0-9a-f]+ counter=[0-9]+ cqe_opcode=0 syndrome=0" /tmp/report)" 8
+
+# Changes of modes, of the doorbell and of completions, under a queue with requests in flight.
+echo off > $trace
+echo 'event=mode qp=all fields=all' > $trace
+consumer_load stay
+set_param doorbell_mode batch
+set_param cq_moderation interrupt
+set_param cq_moderation hybrid
+prefix="${prefix}Mode Change"
+until_true 10 grep -qE "$prefix from=interrupt to=hybrid\$" $trace || fail "modes: $(cat $trace)"
+expect "modes" "$(lines "$prefix from=(each to=batch|polling to=interrupt|interrupt to=hybrid)\$")" 3
+expect "lines of modes" "$(lines '')" 3
+rmmod mlx5_ulp_test
+
+# Each function that the documentation names can be probed, and when what it stands for happens, it is passed.
+functions=$(awk '/^``mlx5_ulp_[a-z_]+``$/ { gsub("`", ""); print }' /src/Documentation/tracing.rst)
+[ "$(wc -w <<< "$functions")" -ge 9 ] || fail "functions to be probed: $functions"
+events=/sys/kernel/tracing
+mountpoint -q $events || mount -t tracefs tracefs $events
+perf probe -q -m "$modules/mlx5_ulp/mlx5_ulp.ko" "mlx5_ulp_on_refused count=%dx:u32 error=%cx:s32" || fail "perf probe"
+for function in $functions; do
+	echo "p:ulp_probe/$function mlx5_ulp:$function" >> $events/kprobe_events || fail "$function cannot be probed"
+done
+echo > $events/trace
+echo 1 > $events/events/ulp_probe/enable
+echo 1 > $events/events/probe/enable
+set_param doorbell_mode adaptive
+consumer_test full held bad_rkey polled_messages
+echo 0 > $events/events/ulp_probe/enable
+echo 0 > $events/events/probe/enable
+# Whether posters meet is not ours to say.
+for function in ${functions/mlx5_ulp_shim_spin_wait/}; do
+	[ "$(awk -v name="$function" '$1 == name { hits += $2 } END { print hits + 0 }' $events/kprobe_profile)" -ge 1 ] ||
+		fail "nobody came by $function: $(cat $events/kprobe_profile)"
+done
+grep -q 'mlx5_ulp_on_refused: .*count=2 error=-11' $events/trace || fail "no refusal of two: $(grep -m 1 refused $events/trace)"
+echo > $events/kprobe_events
 
 # The module goes while the log is on.
 echo 'qp=all' > $trace
