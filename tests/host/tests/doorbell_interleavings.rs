@@ -2,10 +2,16 @@
 //! Waiting for the doorbell under every interleaving and every reordering that the memory model allows:
 //! who completes looks at the poster only when `Pending` says so, and yet no WQE is left behind. `loom`
 //! runs each model once for each of them.
+//!
+//! `Pending` and `Policy` are those of the module. What stands between them here, `Queue`, is the same in
+//! `queue/doorbell.rs`, `queue/post.rs` and `cq/poll.rs`, function by function.
 
 use std::sync::Arc;
 
-use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use loom::sync::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use loom::sync::Mutex;
 use loom::thread;
 
@@ -14,6 +20,7 @@ use loom::thread;
 mod doorbell {
     use loom::sync::atomic;
     pub mod pending;
+    pub mod policy;
 
     fn full_barrier() {
         atomic::fence(atomic::Ordering::SeqCst);
@@ -21,109 +28,205 @@ mod doorbell {
 }
 
 use doorbell::pending::Pending;
+use doorbell::policy::{Cause, Hint, Mode, Policy};
 
 /// What only a poster touches.
-#[derive(Default)]
 struct Poster {
-    posted: u32,
-    waiting: u32,
-    /// Number behind the last request that was rung.
-    rung: u32,
+    policy: Policy,
+    /// Requests since the last that was signaled.
+    unsignaled: u32,
+    /// Number behind the last signaled request that was rung.
+    signaled_rung: u32,
 }
 
-/// A queue whose WQEs are all signaled. What is rung is what the device may carry out.
+/// A queue with one WQE for each request.
 struct Queue {
     poster: Mutex<Poster>,
+    posted: AtomicU32,
     retired: AtomicU32,
     pending: Pending,
 }
 
 impl Queue {
-    /// With `rung` requests that the device has.
-    fn new(rung: u32) -> Self {
+    /// With `rung` requests, all signaled, that the device has.
+    fn new(policy: Policy, rung: u32) -> Self {
+        let pending = Pending::new();
+        pending.expect(policy.calm());
         Queue {
             poster: Mutex::new(Poster {
-                posted: rung,
-                waiting: 0,
-                rung,
+                policy,
+                unsignaled: 0,
+                signaled_rung: rung,
             }),
+            posted: AtomicU32::new(rung),
             retired: AtomicU32::new(0),
-            pending: Pending::new(),
+            pending,
         }
     }
 
-    fn ring(&self, poster: &mut Poster) {
-        poster.waiting = 0;
-        poster.rung = poster.posted;
-        self.pending.end();
+    /// As `SendQueue::expects_completion`.
+    fn expects_completion(&self, signaled_rung: u32) -> bool {
+        (self.retired.load(Relaxed).wrapping_sub(signaled_rung) as i32) < 0
     }
 
-    fn busy(&self, poster: &Poster) -> bool {
-        poster.rung != self.retired.load(Relaxed)
+    /// As `SendQueue::rung`.
+    fn ring(&self, poster: &mut Poster, wqes: u32) {
+        if poster.policy.waiting() != 0 {
+            self.pending.end();
+        }
+        poster.policy.rung(wqes);
+        poster.signaled_rung = self.posted.load(Relaxed).wrapping_sub(poster.unsignaled);
     }
 
-    /// As `SendQueue::post_writes` in the mode `batch`.
-    fn post(&self) {
+    fn ring_if(&self, poster: &mut Poster, cause: Option<Cause>) {
+        if cause.is_some() {
+            self.ring(poster, 0);
+        }
+    }
+
+    /// As `SendQueue::post_writes`, with `show`.
+    fn post(&self, hint: Hint, signaled: bool) {
         let mut poster = self.poster.lock().unwrap();
-        poster.posted += 1;
-        if !self.busy(&poster) {
-            return self.ring(&mut poster);
+        poster.unsignaled = if signaled { 0 } else { poster.unsignaled + 1 };
+        self.posted
+            .store(self.posted.load(Relaxed).wrapping_add(1), Release);
+        let signaled_rung = poster.signaled_rung;
+        let busy = || self.expects_completion(signaled_rung);
+        match poster.policy.posted(1, busy, hint) {
+            Some(_) => self.ring(&mut poster, 1),
+            None => self.wait(&mut poster, hint),
         }
-        poster.waiting += 1;
-        self.pending.begin();
-        if !self.busy(&poster) {
-            self.ring(&mut poster);
+    }
+
+    /// As `SendQueue::wait`, for one WQE; without the clock.
+    fn wait(&self, poster: &mut Poster, hint: Hint) {
+        if poster.policy.waiting() == 1 {
+            self.pending.begin();
+            if hint == Hint::None && !self.expects_completion(poster.signaled_rung) {
+                self.ring_if(poster, Some(Cause::Idle));
+            }
         }
     }
 
     /// As `SendQueue::poll`: everything up to request `end` is reported.
     fn complete(&self, end: u32) {
-        self.retired.store(end, Relaxed);
-        if self.pending.concerns(end) {
+        let load = self
+            .posted
+            .load(Acquire)
+            .wrapping_sub(self.retired.load(Relaxed));
+        self.retired.store(end, Release);
+        if self.pending.concerns(load) {
+            // As `SendQueue::completed_pending`.
             let mut poster = self.poster.lock().unwrap();
-            if poster.waiting != 0 && !self.busy(&poster) {
-                self.ring(&mut poster);
-            }
+            let busy = self.expects_completion(poster.signaled_rung);
+            let cause = poster.policy.completed(load, busy);
+            self.pending.expect(poster.policy.calm());
+            self.ring_if(&mut poster, cause);
         }
+    }
+
+    /// As `SendQueue::configure`.
+    fn configure(&self, mode: Mode, batch: u32) {
+        let mut poster = self.poster.lock().unwrap();
+        let cause = poster.policy.change(mode, batch, 16);
+        self.pending.expect(poster.policy.calm());
+        self.ring_if(&mut poster, cause);
     }
 
     /// Whether what waits has a completion before it that is still to come.
     fn nothing_is_left_behind(&self) -> bool {
         let poster = self.poster.lock().unwrap();
-        poster.waiting == 0 || self.busy(&poster)
+        poster.policy.waiting() == 0 || self.expects_completion(poster.signaled_rung)
     }
+}
+
+/// Checks a queue with `rung` requests at the device, which are completed in so many rounds while others do
+/// what they do.
+fn check(mode: Mode, rung: u32, others: &'static [fn(&Queue)]) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let queue = Arc::new(Queue::new(Policy::new(mode, 4, 16), rung));
+        let mut threads = vec![];
+        for other in others {
+            let queue = queue.clone();
+            threads.push(thread::spawn(move || other(&queue)));
+        }
+        for end in 1..=rung {
+            queue.complete(end);
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(queue.nothing_is_left_behind());
+    });
 }
 
 #[test]
 fn the_last_completion_meets_a_post() {
-    loom::model(|| {
-        let queue = Arc::new(Queue::new(1));
-        let completer = {
-            let queue = queue.clone();
-            thread::spawn(move || queue.complete(1))
-        };
-        queue.post();
-        completer.join().unwrap();
-        assert!(queue.nothing_is_left_behind());
-    });
+    for mode in [Mode::Batch, Mode::Adaptive] {
+        check(mode, 1, &[|queue| queue.post(Hint::None, true)]);
+    }
 }
 
 #[test]
 fn two_completions_meet_two_posts() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(|| {
-        let queue = Arc::new(Queue::new(2));
-        let completer = {
-            let queue = queue.clone();
-            thread::spawn(move || {
-                queue.complete(1);
-                queue.complete(2);
-            })
-        };
-        queue.post();
-        queue.post();
-        completer.join().unwrap();
-        assert!(queue.nothing_is_left_behind());
-    });
+    for mode in [Mode::Batch, Mode::Adaptive] {
+        check(
+            mode,
+            2,
+            &[|queue| {
+                queue.post(Hint::None, true);
+                queue.post(Hint::None, true);
+            }],
+        );
+    }
+}
+
+#[test]
+fn a_completion_meets_a_chain_in_two_calls() {
+    check(
+        Mode::Batch,
+        1,
+        &[|queue| {
+            queue.post(Hint::More, true);
+            queue.post(Hint::None, true);
+        }],
+    );
+}
+
+#[test]
+fn a_completion_meets_two_posters() {
+    check(
+        Mode::Batch,
+        1,
+        &[
+            |queue| queue.post(Hint::None, true),
+            |queue| queue.post(Hint::None, false),
+        ],
+    );
+}
+
+#[test]
+fn a_completion_meets_a_silent_post_and_another() {
+    check(
+        Mode::Batch,
+        1,
+        &[|queue| {
+            queue.post(Hint::None, false);
+            queue.post(Hint::None, true);
+        }],
+    );
+}
+
+#[test]
+fn a_completion_meets_a_post_and_a_change_of_mode() {
+    check(
+        Mode::Adaptive,
+        1,
+        &[
+            |queue| queue.post(Hint::None, true),
+            |queue| queue.configure(Mode::Batch, 8),
+        ],
+    );
 }
