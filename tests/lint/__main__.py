@@ -89,6 +89,8 @@ class Lint:
         objects = BUILD / "clippy" / self._kernel.series / "rust"
         module = str(objects / "mlx5_ulp/main.o")
         self._run("panics", [sys.executable, "-m", "lint.panics", module])
+        source = str(self._kernel.directory / "source")
+        self._run("options", [sys.executable, "-m", "lint.options", source])
         self._run("refused", [sys.executable, "-m", "lint.refused", str(objects.parent)])
 
     def checkpatch(self) -> None:
