@@ -89,6 +89,7 @@ class Lint:
         objects = BUILD / "clippy" / self._kernel.series / "rust"
         module = str(objects / "mlx5_ulp/main.o")
         self._run("panics", [sys.executable, "-m", "lint.panics", module])
+        self._run("prefetch", [sys.executable, "-m", "lint.prefetch", module])
         source = str(self._kernel.directory / "source")
         self._run("options", [sys.executable, "-m", "lint.options", source])
         self._run("refused", [sys.executable, "-m", "lint.refused", str(objects.parent)])
