@@ -30,7 +30,7 @@ pub enum Mode {
     Each,
     /// After a fixed number of WQEs.
     Batch,
-    /// After a number of WQEs that follows load and latency.
+    /// After a number of WQEs that follows the load: requests in flight, which is their rate times their latency.
     Adaptive,
 }
 
