@@ -26,7 +26,7 @@ const BFREGS: u64 = 0x800;
 /// Bytes of half a doorbell register: one BlueFlame buffer.
 const HALF: u64 = 1 << (crate::caps::LOG_BF_REG_SIZE - 1);
 /// Halves in a page.
-const HALVES: usize = ((0x1000 - BFREGS) / HALF) as usize;
+pub const HALVES: usize = ((0x1000 - BFREGS) / HALF) as usize;
 /// Bytes of the doorbell itself.
 const DOORBELL: usize = 8;
 
@@ -219,13 +219,19 @@ fn flush(hca: &mut Hca, page: u32, index: usize) {
         half.disappointments = half.disappointments.saturating_add(1);
     }
     hca.held.release(page, index);
-    ring(hca, page, doorbell);
+    ring(hca, page, index, doorbell);
 }
 
 /// Hands a doorbell to the queue it names, if that queue is to be rung through this page: a page
 /// is mapped to one process, whose doorbells must not reach the queues of others.
-fn ring(hca: &mut Hca, page: u32, doorbell: Doorbell) {
-    let qp = hca.qps.table.get(doorbell.qpn).map(|qp| qp.uar);
+fn ring(hca: &mut Hca, page: u32, half: usize, doorbell: Doorbell) {
+    let qp = hca.qps.table.get_mut(doorbell.qpn).map(|qp| {
+        match qp.stats.halves.get_mut(half) {
+            Some(count) if qp.uar == page => *count += 1,
+            _ => {}
+        }
+        qp.uar
+    });
     let own = qp.or_else(|| hca.net.sqs.get(doorbell.qpn).map(|sq| sq.uar));
     match own {
         None => hca.io.counters.mmio.ignored += 1,

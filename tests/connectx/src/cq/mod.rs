@@ -222,6 +222,8 @@ impl Cq {
             "events": self.event_sn,
             "unreported": self.unreported,
             "failed": self.failed,
+            "period_us": self.config.moderation.period / 1000,
+            "max_count": self.config.moderation.count,
         })
     }
 

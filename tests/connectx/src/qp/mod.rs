@@ -42,7 +42,7 @@ use crate::buffer::QueueBuffer;
 use crate::field;
 use crate::hca::Hca;
 use crate::ifc;
-use crate::uar::Doorbell;
+use crate::uar::{Doorbell, HALVES};
 
 pub use turns::{next_deadline, run, Qps};
 
@@ -60,6 +60,8 @@ use state::State;
 pub struct Stats {
     /// Send doorbells.
     pub doorbells: u64,
+    /// Of these and of those that were lost, by half of a doorbell register of the page.
+    pub halves: [u64; HALVES],
     /// WQEs taken from the send queue.
     pub wqes: u64,
     pub packets_sent: u64,
@@ -274,6 +276,7 @@ pub fn counters(hca: &Hca) -> serde_json::Value {
             "service": format!("{:?}", qp.attributes.service),
             "send_cq": qp.attributes.send_cq,
             "receive_cq": qp.attributes.receive_cq,
+            "uar": qp.uar,
             "stats": qp.stats,
         });
         (number.to_string(), value)
