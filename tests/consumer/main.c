@@ -72,6 +72,7 @@ static const struct named_test tests[] = {
 	{ "stay", test_stay },
 	{ "steady", test_steady },
 	{ "mortal", test_mortal },
+	{ "registers", test_registers },
 	{ "names", test_names },
 	{ "names_churn", test_names_churn },
 	{ "scale", test_scale },
@@ -86,6 +87,7 @@ static void __exit mlx5_ulp_test_exit(void)
 {
 	test_stay_end();
 	test_steady_end();
+	test_registers_end();
 }
 
 module_init(mlx5_ulp_test_init);

@@ -130,6 +130,10 @@ void test_steady_end(void);
 /* mortal.c */
 int test_mortal(void);
 
+/* registers.c */
+int test_registers(void);
+void test_registers_end(void);
+
 /* names.c */
 int test_names(void);
 int test_names_churn(void);

@@ -13,6 +13,7 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
 . /src/tests/vm/guest/lib/device.sh
+. /src/tests/vm/guest/lib/faults.sh
 
 # mode WORDS
 mode() {
@@ -22,6 +23,14 @@ mode() {
 # line OF QUEUE: waits until the line of a queue that is there says so.
 says() {
 	until_true 10 grep -q "^0x[0-9a-f]* $1\$" $debugfs/mlx5_0/cq || fail "$(cat $debugfs/mlx5_0/cq)"
+	expect "what the device was told" "$(told)" "${1#* per_second 0 }"
+}
+
+# told: how the device moderates the events of that queue.
+told() {
+	local cq
+	cq=$(connection pf0 send_cq)
+	ask '"cmd":"queues"' '.functions.pf0.cqs[$cq] | "period_us \(.period_us) count \(.max_count)"' --arg cq "$cq"
 }
 
 drivers mlx5_0 mlx5_1
@@ -70,9 +79,9 @@ consumer_test posters wrap
 
 # Switched all the time, under load.
 (consumer_test wrap queues posters) &
-load=$!
+traffic=$!
 n=0
-while kill -0 $load 2> /dev/null; do
+while kill -0 $traffic 2> /dev/null; do
 	for one in interrupt polling hybrid 'auto hybrid_thresh=100 interrupt_thresh=200' interrupt hybrid; do
 		mode $one
 		n=$((n + 1))
@@ -80,6 +89,6 @@ while kill -0 $load 2> /dev/null; do
 	done
 	sleep 0.05
 done
-wait $load || fail "traffic has not survived $n switches"
+wait $traffic || fail "traffic has not survived $n switches"
 [ $n -ge 20 ] || fail "$n switches"
 rmmod mlx5_ulp
