@@ -72,6 +72,7 @@ static const struct named_test tests[] = {
 	{ "stay", test_stay },
 	{ "steady", test_steady },
 	{ "mortal", test_mortal },
+	{ "leaving", test_leaving },
 	{ "registers", test_registers },
 	{ "names", test_names },
 	{ "names_churn", test_names_churn },
@@ -87,6 +88,7 @@ static void __exit mlx5_ulp_test_exit(void)
 {
 	test_stay_end();
 	test_steady_end();
+	test_leaving_end();
 	test_registers_end();
 }
 

@@ -84,15 +84,18 @@ static int mortal_run(void *data)
 		cond_resched();
 	}
 	m->last_error = err;
-	complete(&m->finished);
+	complete_all(&m->finished);
 	return 0;
 }
 
-/*
- * Posts from four tasks until the device, its port or its driver goes; then every
- * request that was posted has ended once. The log says how the posts ended.
- */
-int test_mortal(void)
+/* The tasks and their queue. */
+static struct {
+	struct mortal *tasks;
+	struct pair pair;
+} traffic;
+
+/* Sets four tasks going. */
+static int traffic_begin(void)
 {
 	/*
 	 * A port that is down is noticed after seven times half a second: not sooner,
@@ -103,27 +106,26 @@ int test_mortal(void)
 		.timeout = 17,
 	};
 	const struct mlx5_ulp_queue_attr attr = { .depth = POSTERS * SLOTS };
-	int i, err, posted = 0, ended = 0, done = 0, last = 0;
+	struct pair *pair = &traffic.pair;
 	struct task_struct *task;
-	struct mortal *mortals;
-	unsigned long end;
-	struct pair pair;
+	int i, j, err;
 
-	mortals = kzalloc_objs(*mortals, POSTERS);
-	if (!mortals)
+	traffic.tasks = kzalloc_objs(*traffic.tasks, POSTERS);
+	if (!traffic.tasks)
 		return -ENOMEM;
-	err = pair_open(&pair, PIECE, &attr) ?: pair_connect_receiver(&pair) ?:
-	      pair_connect_sender(&pair, &patient);
+	err = pair_open(pair, PIECE, &attr) ?: pair_connect_receiver(pair) ?:
+	      pair_connect_sender(pair, &patient);
 	if (err) {
-		kfree(mortals);
+		pair_close(pair);
+		kfree(traffic.tasks);
+		traffic.tasks = NULL;
 		return err;
 	}
 	for (i = 0; i < POSTERS; i++) {
-		struct mortal *m = &mortals[i];
-		int j;
+		struct mortal *m = &traffic.tasks[i];
 
-		m->pair = &pair;
-		m->queue = pair.sender;
+		m->pair = pair;
+		m->queue = pair->sender;
 		init_completion(&m->finished);
 		for (j = 0; j < SLOTS; j++) {
 			m->slots[j].request.done = slot_done;
@@ -132,28 +134,40 @@ int test_mortal(void)
 		task = kthread_create(mortal_run, m, "mlx5_ulp_test/%d", i);
 		if (IS_ERR(task)) {
 			err = FAIL("no task: %ld", PTR_ERR(task));
-			complete(&m->finished);
+			complete_all(&m->finished);
 			continue;
 		}
 		kthread_bind(task, i % num_online_cpus());
 		wake_up_process(task);
 	}
 	pr_info("mortal: running\n");
+	return err;
+}
+
+/*
+ * Waits for the tasks, whose posts are refused by now or soon, and gives everything
+ * back. Every request that was posted has ended once; the log says how.
+ */
+static int traffic_end(int err)
+{
+	int i, posted = 0, ended = 0, done = 0, last = 0;
+	unsigned long end;
+
 	for (i = 0; i < POSTERS; i++)
-		wait_for_completion(&mortals[i].finished);
+		wait_for_completion(&traffic.tasks[i].finished);
 
 	/* Nobody drains: what is in flight ends by itself, once the death is known. */
 	end = jiffies + 60 * HZ;
 	for (i = 0; !err && i < POSTERS; i++) {
-		struct mortal *m = &mortals[i];
+		struct mortal *m = &traffic.tasks[i];
 
 		while (m->last_error == -ENODEV && atomic_read(&m->ended) < m->posted &&
 		       time_before(jiffies, end))
 			fsleep(1000);
 	}
-	mlx5_ulp_queue_drain(pair.sender);
+	mlx5_ulp_queue_drain(traffic.pair.sender);
 	for (i = 0; i < POSTERS; i++) {
-		struct mortal *m = &mortals[i];
+		struct mortal *m = &traffic.tasks[i];
 
 		posted += m->posted;
 		ended += atomic_read(&m->ended);
@@ -163,9 +177,59 @@ int test_mortal(void)
 		      EXPECT(atomic_read(&m->twice), 0);
 		if (!err && !m->last_error)
 			err = FAIL("nothing has died");
+		if (!err && !m->posted)
+			err = FAIL("task %d has posted nothing", i);
 	}
 	pr_info("mortal: posted %d ended %d done %d refused %d\n", posted, ended, done, last);
-	pair_close(&pair);
-	kfree(mortals);
+	pair_close(&traffic.pair);
+	kfree(traffic.tasks);
+	traffic.tasks = NULL;
 	return err;
+}
+
+/*
+ * Posts from four tasks until the device, its port or its driver goes; then every
+ * request that was posted has ended once.
+ */
+int test_mortal(void)
+{
+	int err = traffic_begin();
+
+	return traffic.tasks ? traffic_end(err) : err;
+}
+
+/* The same until this module is unloaded: see test_leaving_end(). */
+int test_leaving(void)
+{
+	int err = traffic_begin();
+
+	if (err && traffic.tasks) {
+		mlx5_ulp_queue_stop(traffic.pair.sender);
+		traffic_end(err);
+	}
+	return err;
+}
+
+/*
+ * Stops the queue while all four post to it. When that has returned, what was posted
+ * has ended and nothing can be posted any more, so nothing ends later.
+ */
+void test_leaving_end(void)
+{
+	int i, ended, later, err;
+
+	if (!traffic.tasks)
+		return;
+	err = EXPECT(mlx5_ulp_queue_stop(traffic.pair.sender), 0);
+	for (i = 0, ended = 0; i < POSTERS; i++)
+		ended += atomic_read(&traffic.tasks[i].ended);
+	for (i = 0; i < POSTERS; i++)
+		wait_for_completion(&traffic.tasks[i].finished);
+	for (i = 0, later = 0; i < POSTERS; i++) {
+		later += atomic_read(&traffic.tasks[i].ended);
+		err = err ?: EXPECT(traffic.tasks[i].last_error, -EPIPE);
+	}
+	err = err ?: EXPECT(later, ended);
+	err = traffic_end(err);
+	pr_info("leaving: %s (%d)\n", err ? "not ok" : "ok", err);
 }

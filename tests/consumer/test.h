@@ -129,6 +129,8 @@ void test_steady_end(void);
 
 /* mortal.c */
 int test_mortal(void);
+int test_leaving(void);
+void test_leaving_end(void);
 
 /* registers.c */
 int test_registers(void);

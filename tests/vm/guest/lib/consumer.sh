@@ -46,3 +46,17 @@ consumer_tests() {
 	same_objects "$before"
 	rmmod mlx5_ulp
 }
+
+# mortal COMMAND...: runs it under the traffic, and checks how that ended.
+mortal() {
+	local test
+	dmesg -C
+	insmod "$consumer" test=mortal &
+	test=$!
+	until_true 30 sh -c 'dmesg | grep -q "mortal: running"' || fail "no traffic"
+	sleep 1
+	"$@"
+	wait $test || fail "$*: $(dmesg -t | grep mlx5_ulp_test | tail -4 | tr '\n' ';')"
+	dmesg -t | grep 'mortal: posted'
+	rmmod mlx5_ulp_test
+}

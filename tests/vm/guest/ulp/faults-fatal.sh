@@ -7,8 +7,10 @@
 # boot: own
 # kernels: 7.3, debug
 # timeout: 240
-# dmesg-allow: mlx5_(core|ib|ulp).*
-# dmesg-allow: infiniband mlx5_0.*
+# dmesg-allow: ^mlx5_core [0-9a-f:.]+: (poll_health|print_health_info|mlx5_health_try_recover|mlx5_handle_bad_state):[0-9]+:
+# dmesg-allow: ^mlx5_core [0-9a-f:.]+: (mlx5_error_sw_reset|lock_sem_sw_reset|mlx5_vsc_sem_set_space|mlx5_pci_slot_reset):[0-9]+:
+# dmesg-allow: ^mlx5_core [0-9a-f:.]+: NIC IFC still [0-9]+ after [0-9]+ms\.$
+# dmesg-allow: ^mlx5_core [0-9a-f:.]+: mlx5_wait_for_pages:.*: Skipping wait for vf pages stage$
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
