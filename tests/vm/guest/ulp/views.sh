@@ -37,7 +37,9 @@ done) &
 done) 2> /dev/null &
 
 consumer_test posters names_churn queues bad_rkey 2>&1 || fail "traffic under readers"
-for _ in 1 2 3; do
+for _ in 1 2; do
+	# Opened before the device goes, read when it has gone.
+	exec 7< $debugfs/mlx5_0/doorbells 8< $params/doorbell_mode 9<> $debugfs/mlx5_0/trace
 	dmesg -C
 	insmod "$consumer" test=mortal &
 	test=$!
@@ -46,6 +48,11 @@ for _ in 1 2 3; do
 	rmmod mlx5_ib
 	wait $test || fail "$(dmesg -t | grep mlx5_ulp_test | tail -4 | tr '\n' ';')"
 	rmmod mlx5_ulp_test
+	for file in 7 8 9; do
+		! cat <&$file > /dev/null 2>&1 || fail "file $file can be read without its device"
+	done
+	! echo on >&9 2> /dev/null || fail "trace can be switched on without its device"
+	exec 7<&- 8<&- 9<&-
 	modprobe mlx5_ib
 	until_true 20 test -e $params || fail "the device has not come back"
 	network
