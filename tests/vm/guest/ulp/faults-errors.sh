@@ -8,7 +8,6 @@
 # kernels: 7.3, debug
 # timeout: 240
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: .*
-# dmesg-allow: mlx5_ulp: mlx5_0: .*
 # dmesg-allow: mlx5_core .*: mlx5_cmd_out_err:.* failed.*
 # dmesg-allow: mlx5_core .*: up_rel_func:.* failed to free uar index .*
 # dmesg-allow: mlx5_ulp: memory key 0x[0-9a-f]+ cannot be destroyed: error -[0-9]+, its memory is given up
