@@ -8,7 +8,7 @@
 # when: long on 7.2
 # guests: 2
 # boot: own
-# timeout: 500
+# timeout: 1000
 # dmesg-allow: nvme nvme0: .*
 # dmesg-allow: nvmet_rdma: .*
 # dmesg-allow: nvmet: .*
@@ -28,7 +28,7 @@ until_true 30 usable 0 "10.0.0.$GUEST" || fail "the port has no usable GID"
 if [ "$GUEST" = 2 ]; then
 	export_ram 10.0.0.2 32
 	say exported
-	hear 400 over
+	hear 900 over
 	unexport_ram
 	exit
 fi
