@@ -144,11 +144,12 @@ struct mlx5_ulp_conn_data {
  * @ops: who hears of events; stays valid until the connection is destroyed
  * @context: passed with each event
  *
- * Then it is known which device to open: mlx5_ulp_conn_ibdev().
+ * Then it is known which device to open: mlx5_ulp_conn_ibdev(). The wait ends early
+ * when the calling task is killed.
  *
  * Context: May sleep.
  * Return: the connection, to be given back by mlx5_ulp_conn_destroy(), or an
- * ERR_PTR(): %-ETIMEDOUT, %-ENOMEM, or what rdma_cm answered, such as %-ENODEV
+ * ERR_PTR(): %-ETIMEDOUT, %-EINTR, %-ENOMEM, or what rdma_cm answered, such as %-ENODEV
  * for an address that is not reached through an RDMA device.
  */
 struct mlx5_ulp_conn *mlx5_ulp_conn_resolve(struct net *net, const struct sockaddr *source,
@@ -176,19 +177,22 @@ struct ib_device *mlx5_ulp_conn_ibdev(const struct mlx5_ulp_conn *conn);
  *	%NULL
  * @answer: a place of %MLX5_ULP_CM_ANSWER_DATA bytes for the private data of the
  *	answer or refusal, or %NULL
+ * @timeout_ms: for how long to wait for the answer, or 0: until rdma_cm gives up a
+ *	peer that does not answer, after about a minute
  *
- * Waits for the answer; a peer that does not answer is given up after about a
- * minute, when the device goes, or by mlx5_ulp_conn_disconnect() in another task.
+ * The wait also ends when the device goes, when the calling task is killed, or by
+ * mlx5_ulp_conn_disconnect() in another task.
  *
  * Context: May sleep; not with a lock that the event function takes.
  * Return: 0 and the queue may be posted to; %-ECONNREFUSED when the peer refuses,
- * %-ETIMEDOUT when it does not answer, %-ECANCELED when mlx5_ulp_conn_disconnect()
+ * %-ETIMEDOUT when it does not answer, %-EINTR when the task was killed, %-ECANCELED when mlx5_ulp_conn_disconnect()
  * was called, before or meanwhile, %-EMSGSIZE for too much private data,
  * %-EINVAL when it was used before, %-ENODEV when the device is gone, or as
  * mlx5_ulp_cm_ready(). Then the connection can only be destroyed.
  */
 int mlx5_ulp_conn_connect(struct mlx5_ulp_conn *conn, struct mlx5_ulp_queue *queue,
-			  const struct mlx5_ulp_conn_data *request, void *answer);
+			  const struct mlx5_ulp_conn_data *request, void *answer,
+			  unsigned int timeout_ms);
 
 /**
  * mlx5_ulp_conn_reject_reason() - why the peer has refused

@@ -40,6 +40,29 @@ impl Steady<'_> {
     }
 }
 
+/// Proof that nobody uses the connections of a disk: it is quiesced, its control lock is held, and who polls has been
+/// waited for.
+pub(crate) struct Still<'a>(PhantomData<&'a Quiesced>);
+
+impl<'a> Still<'a> {
+    /// Waits for those who poll one of `channels`, all of a disk. Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// During the lifetime, the control lock of the disk must be held; `_quiesced` must be of the same disk.
+    pub(crate) unsafe fn new(channels: &[Channel], _quiesced: &'a Quiesced) -> Self {
+        // All, whichever is the first.
+        let pollable = channels.iter().fold(false, |pollable, channel| {
+            pollable | channel.pollable.swap(false, Relaxed)
+        });
+        if pollable {
+            // SAFETY: May be called where one may sleep. Behind it nobody looks who has found one pollable.
+            unsafe { bindings::synchronize_rcu() };
+        }
+        Self(PhantomData)
+    }
+}
+
 /// One hardware context.
 pub(crate) struct Channel {
     /// Changed only with the disk quiesced and its control lock held.
@@ -57,7 +80,7 @@ pub(crate) struct Channel {
     found: AtomicU64,
 }
 
-// SAFETY: `link` is changed while nobody else looks at it: see `Steady` and `replace`.
+// SAFETY: `link` is changed while nobody else looks at it: see `Steady` and `Still`.
 unsafe impl Sync for Channel {}
 
 impl Channel {
@@ -110,18 +133,14 @@ impl Channel {
         unsafe { (*self.link.get()).as_ref() }
     }
 
-    /// Changes the connection, and returns the one before. Sleeps.
+    /// Changes the connection, and returns the one before.
     ///
     /// # Safety
     ///
-    /// The control lock of the disk must be held; `_quiesced` must be of the same disk.
-    pub(crate) unsafe fn replace(&self, _quiesced: &Quiesced, link: Option<Link>) -> Option<Link> {
-        if self.pollable.swap(false, Relaxed) {
-            // SAFETY: May be called where one may sleep. Behind it nobody looks who has found it pollable.
-            unsafe { bindings::synchronize_rcu() };
-        }
+    /// `_still` must be of the same disk; the first call with it.
+    pub(crate) unsafe fn replace(&self, _still: &Still<'_>, link: Option<Link>) -> Option<Link> {
         let pollable = self.polled && link.is_some();
-        // SAFETY: Nobody dispatches nor polls, and the caller has the lock.
+        // SAFETY: Nobody dispatches nor polls, since it was not made pollable after that, and `_still` has the lock.
         let before = core::mem::replace(unsafe { &mut *self.link.get() }, link);
         self.pollable.store(pollable, Release);
         before

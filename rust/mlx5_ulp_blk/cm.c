@@ -49,11 +49,12 @@ struct mlx5_ulp_conn *mlx5_ulp_blk_resolve(const char *address, const char *port
 }
 
 int mlx5_ulp_blk_connect(struct mlx5_ulp_conn *conn, struct mlx5_ulp_queue *queue,
-			 const void *request, u8 length, void *answer)
+			 const void *request, u8 length, void *answer,
+			 unsigned int timeout_ms)
 {
 	const struct mlx5_ulp_conn_data data = { .data = request, .length = length };
 
-	return mlx5_ulp_conn_connect(conn, queue, &data, answer);
+	return mlx5_ulp_conn_connect(conn, queue, &data, answer, timeout_ms);
 }
 
 void mlx5_ulp_blk_disconnect(struct mlx5_ulp_conn *conn)

@@ -42,7 +42,10 @@ use kernel::{
         from_err_ptr,
         to_result, //
     },
-    ffi::c_void,
+    ffi::{
+        c_uint,
+        c_void, //
+    },
     prelude::*,
     str::CString,
     sync::Arc, //
@@ -105,7 +108,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// Those of the connector and of a READ through each queue; `ECANCELED` if that is given up; `ESTALE` if the channels do not find the same target.
+    /// Those of the connector and of a READ through each queue; `ECANCELED` if that is given up, `EINTR` if the task is
+    /// killed, `ETIMEDOUT` if requests have waited long enough; `ESTALE` if the channels do not find the same target.
     pub(crate) fn connect(&self, control: &Control) -> Result<(KVec<Link>, Peer)> {
         let device = control.device.as_ref().ok_or(ENODEV)?;
         let mut links = KVec::with_capacity(self.channels().len(), GFP_KERNEL)?;
@@ -128,8 +132,10 @@ impl Core {
                 disk: self.number,
                 index,
             };
+            let timeout_ms = self.patience_ms(control).map_or(0, |ms| ms.max(1));
             // SAFETY: `Disk::drop` takes down all links.
-            let (link, peer) = unsafe { connect(self, device, &control.target, attr, guest)? };
+            let (link, peer) =
+                unsafe { connect(self, device, &control.target, attr, guest, timeout_ms)? };
             if found.is_some_and(|found| found != peer) {
                 return Err(estale());
             }
@@ -150,13 +156,13 @@ impl Core {
 }
 
 /// Connects a queue made by `attr` with `target`: an IP address and a port, or the name of an export in this kernel.
-/// Sleeps.
+/// An answer of rdma_cm is waited for `timeout_ms`, or if that is 0 as long as it asks. Sleeps.
 ///
 /// # Errors
 ///
 /// `ENOENT` if there is no such export, `ECONNREFUSED` if there is none at that address or it has not yet noticed
 /// that an old connection is gone, `EPROTO` if something else answers there, `ECANCELED` if the disk is not wanted any
-/// more; those of making and connecting queues.
+/// more, `EINTR` if the task is killed; those of making and connecting queues.
 ///
 /// # Safety
 ///
@@ -167,6 +173,7 @@ unsafe fn connect(
     target: &CStr,
     attr: QueueAttr,
     guest: Guest,
+    timeout_ms: c_uint,
 ) -> Result<(Link, Peer)> {
     let Some((address, port)) = target.to_str()?.rsplit_once(':') else {
         return connect_here(device, target, attr);
@@ -193,6 +200,7 @@ unsafe fn connect(
                 request.as_ptr().cast(),
                 request.len() as u8,
                 answer.as_mut_ptr().cast(),
+                timeout_ms,
             )
         }
     };

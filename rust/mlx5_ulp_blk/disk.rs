@@ -17,6 +17,10 @@ use crate::{
     greeting::Peer,
     io::MAX_SEGMENTS,
     polling::Lookout,
+    state::{
+        Condition,
+        State, //
+    },
     ulp::{
         Device,
         Region, //
@@ -30,16 +34,13 @@ use crate::{
 use core::{
     ops::RangeInclusive,
     sync::atomic::{
-        AtomicBool,
         AtomicPtr,
         AtomicU32,
         AtomicU64,
-        AtomicU8,
         Ordering::{
             Acquire,
             Relaxed,
-            Release,
-            SeqCst, //
+            Release, //
         }, //
     },
 };
@@ -58,6 +59,7 @@ use kernel::{
         Mutex, //
     },
     time::{
+        Delta,
         Instant,
         Monotonic, //
     }, //
@@ -69,7 +71,7 @@ pub(crate) const DEPTHS: RangeInclusive<u32> = 1..=1024;
 pub(crate) const QUEUES: RangeInclusive<u32> = 0..=MAX_SEGMENTS as u32;
 /// Hardware contexts without interrupts.
 pub(crate) const POLL_QUEUES: RangeInclusive<u32> = 0..=MAX_SEGMENTS as u32 - 1;
-/// Seconds.
+/// Seconds, at most a day: as many milliseconds fit in 32 bits.
 pub(crate) const RECONNECTS: RangeInclusive<u32> = 0..=86400;
 
 /// How a disk is to be.
@@ -83,18 +85,6 @@ pub(crate) struct Settings {
     pub(crate) depth: u32,
     /// For how long requests wait for a peer that is away, of [`RECONNECTS`].
     pub(crate) reconnect_s: u32,
-}
-
-/// Whether a disk works.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum State {
-    /// Connected.
-    Live,
-    /// The peer is away; requests wait.
-    Away,
-    /// Given up; requests fail.
-    Dead,
 }
 
 /// What only one task at a time may do something with.
@@ -119,9 +109,7 @@ pub(crate) struct Core {
     /// A random number, by which a target knows it again.
     pub(crate) number: u64,
     pub(crate) settings: Settings,
-    state: AtomicU8,
-    /// A connection was lost since the last attempt to connect began.
-    hurt: AtomicBool,
+    pub(crate) condition: Condition,
     local_key: AtomicU32,
     dma_device: AtomicPtr<device>,
     rkey: AtomicU32,
@@ -169,8 +157,7 @@ impl Core {
                 // SAFETY: May be called at any time.
                 number: unsafe { get_random_u64() },
                 settings,
-                state: AtomicU8::new(State::Live as u8),
-                hurt: AtomicBool::new(false),
+                condition: Condition::new(),
                 local_key: AtomicU32::new(0),
                 dma_device: AtomicPtr::new(core::ptr::null_mut()),
                 rkey: AtomicU32::new(0),
@@ -214,37 +201,7 @@ impl Core {
     /// Whether it works.
     #[inline]
     pub(crate) fn state(&self) -> State {
-        match self.state.load(Acquire) {
-            0 => State::Live,
-            1 => State::Away,
-            _ => State::Dead,
-        }
-    }
-
-    /// Changes the state from `from` to `to`; `false` if it was another.
-    pub(crate) fn change(&self, from: State, to: State) -> bool {
-        // Ordered with `hurt`, see there.
-        self.state
-            .compare_exchange(from as u8, to as u8, SeqCst, SeqCst)
-            .is_ok()
-    }
-
-    /// Notes, or forgets, that a connection was lost.
-    ///
-    /// Who loses one notes that and then changes the state if it is live; who has made new ones changes the
-    /// state to live and then looks here. In one order of all four, so that at least one of them sees the other.
-    pub(crate) fn set_hurt(&self, hurt: bool) {
-        self.hurt.store(hurt, SeqCst);
-    }
-
-    /// Whether a connection was lost since [`Core::set_hurt`] forgot.
-    pub(crate) fn is_hurt(&self) -> bool {
-        self.hurt.load(SeqCst)
-    }
-
-    /// Gives it up for good.
-    pub(crate) fn die(&self) {
-        self.state.store(State::Dead as u8, Release);
+        self.condition.get()
     }
 
     /// Its attempts to connect.
@@ -319,9 +276,13 @@ impl Core {
         &self.name
     }
 
-    /// For how long requests wait.
-    pub(crate) fn patience_ns(&self) -> i64 {
-        i64::from(self.settings.reconnect_s) * 1_000_000_000
+    /// For how long requests go on waiting for a peer that is away, ms, 0 if they have waited long enough; `None` if
+    /// none is waiting.
+    pub(crate) fn patience_ms(&self, control: &Control) -> Option<u32> {
+        let patience = Delta::from_secs(self.settings.reconnect_s.into());
+        let left = patience.as_nanos() - control.lost_at?.elapsed().as_nanos();
+        // Up, so that it is 0 only when nothing is left.
+        Some(((left.max(0) + 999_999) / 1_000_000) as u32)
     }
 
     /// A READ that flushes was sent.
@@ -341,16 +302,18 @@ impl Core {
 
     /// What it has done, one `name value` a line.
     pub(crate) fn show(&self, f: &mut impl fmt::Write) -> fmt::Result {
-        let control = self.control.lock();
-        // SAFETY: The control lock is held as long as this is used.
-        let steady = unsafe { Steady::new() };
         let (mut posted, mut doorbells) = (0, 0);
-        for link in self.channels.iter().filter_map(|c| c.link(steady)) {
-            let stats = link.queue().statistics();
-            posted += stats.posted;
-            doorbells += stats.doorbells;
+        // Who reconnects holds it for long, and there are no connections then.
+        if let Some(control) = self.control.try_lock() {
+            // SAFETY: The control lock is held as long as this is used.
+            let steady = unsafe { Steady::new() };
+            for link in self.channels.iter().filter_map(|c| c.link(steady)) {
+                let stats = link.queue().statistics();
+                posted += stats.posted;
+                doorbells += stats.doorbells;
+            }
+            drop(control);
         }
-        drop(control);
         let polled = self.channels.iter().filter(|c| c.is_polled());
         let (count, found) = polled.fold((0, 0), |(n, found), c| (n + 1, found + c.found()));
         f.write_fmt(fmt!("queues {}\n", self.channels.len()))?;

@@ -28,10 +28,7 @@
 
 use crate::{
     channel::Steady,
-    disk::{
-        Core,
-        State, //
-    },
+    disk::Core,
     errno::{
         enotconn,
         eopnotsupp, //
@@ -43,6 +40,7 @@ use crate::{
         MAX_SEGMENTS, //
     },
     mq,
+    state::State,
     ulp::Flags,
     ulp_bindings as bindings, //
 };

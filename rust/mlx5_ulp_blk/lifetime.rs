@@ -3,10 +3,8 @@
 //! How a disk comes and goes.
 
 use crate::{
-    disk::{
-        Core,
-        State, //
-    },
+    channel::Still,
+    disk::Core,
     dispatch::{
         FLUSH_BYTES,
         RANGES, //
@@ -17,6 +15,7 @@ use crate::{
         Quiesced, //
     },
     io::MAX_SEGMENTS,
+    state::State,
     ulp::{
         Access,
         Device,
@@ -32,7 +31,7 @@ use kernel::{
 
 impl Removal for Core {
     fn removal(&self) {
-        self.die();
+        self.condition.die();
         self.attempts().give_up();
         let disk = self.gendisk();
         if !disk.is_null() {
@@ -78,9 +77,11 @@ impl Disk {
         {
             // SAFETY: The disk exists.
             let quiesced = unsafe { Quiesced::new(disk.as_ptr()) }.ok_or(ENODEV)?;
+            // SAFETY: The lock is held.
+            let still = unsafe { Still::new(core.channels(), &quiesced) };
             for (channel, link) in core.channels().iter().zip(links) {
-                // SAFETY: The lock is held, and the disk quiesced.
-                unsafe { channel.replace(&quiesced, Some(link)) };
+                // SAFETY: Of this disk, once.
+                unsafe { channel.replace(&still, Some(link)) };
             }
         }
         core.set_gendisk(disk.as_ptr());

@@ -13,6 +13,7 @@
 //! | [`greeting`] | what the two tell each other then |
 //! | [`disk`] | a disk, as its requests and its work see it |
 //! | [`lifetime`] | how a disk comes and goes |
+//! | [`state`] | whether it works |
 //! | [`recovery`] | what happens when the peer is away |
 //! | [`probe`] | whether a connection works |
 //! | [`dispatch`] | from a request of the block layer to the send queue, and flush |
@@ -36,6 +37,7 @@
 //! So [`mq`] and [`gendisk`] call blk-mq by the kernel's bindings. All that is unsafe about that is there and in [`io`]; a
 //! request in the driver's hands is a value, [`io::Io`], that is either ended or handed to a queue.
 
+use core::sync::atomic;
 use kernel::prelude::*;
 
 mod alive;
@@ -57,6 +59,7 @@ mod polling;
 mod probe;
 mod recovery;
 mod serve;
+mod state;
 #[path = "../mlx5_ulp_api/mod.rs"]
 mod ulp;
 mod ulp_bindings;

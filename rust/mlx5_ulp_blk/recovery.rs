@@ -5,20 +5,24 @@
 //! Whoever sees a request fail, or finds that a queue has failed, calls [`Core::lost`]. The work then stops
 //! the block layer, takes down all connections, which ends what is in flight and gives it back to
 //! the block layer, and tries to connect anew once a second. Requests wait meanwhile; when they have waited for
-//! `reconnect_s`, or the disk or its device goes, or a target answers that has not got our data, the disk is given
+//! `reconnect_s`, which also ends an attempt that waits for an answer, or the disk or its device goes, or a target answers that has not got our data, the disk is given
 //! up and they fail.
 
 use crate::{
+    channel::Still,
     disk::{
         Control,
-        Core,
-        State, //
+        Core, //
     },
-    errno::estale,
+    errno::{
+        enotconn,
+        estale, //
+    },
     gendisk::{
         self,
         Quiesced, //
     },
+    state::State,
     work::Later, //
 };
 use kernel::{
@@ -40,8 +44,7 @@ impl Later for Core {
 impl Core {
     /// A connection does not work any more. Any context.
     pub(crate) fn lost(&self) {
-        self.set_hurt(true);
-        if self.change(State::Live, State::Away) {
+        if self.condition.lost() {
             self.work.after(0);
         }
     }
@@ -57,9 +60,11 @@ impl Core {
             control.quiesced = unsafe { Quiesced::new(disk) };
         }
         if let Some(quiesced) = &control.quiesced {
+            // SAFETY: The lock is held, as `control` says.
+            let still = unsafe { Still::new(self.channels(), quiesced) };
             for channel in self.channels() {
-                // SAFETY: The lock is held, as `control` says, and the disk quiesced.
-                drop(unsafe { channel.replace(quiesced, None) });
+                // SAFETY: Of this disk, once.
+                drop(unsafe { channel.replace(&still, None) });
             }
         }
     }
@@ -72,7 +77,7 @@ impl Core {
         if self.state() == State::Live || disk.is_null() {
             return;
         }
-        let lost_at = *control.lost_at.get_or_insert_with(Instant::now);
+        control.lost_at.get_or_insert_with(Instant::now);
         if control.quiesced.is_none() && self.state() == State::Away {
             pr_info!("{}: the target is away\n", self.name());
         }
@@ -80,16 +85,16 @@ impl Core {
 
         if self.state() == State::Away {
             match self.reconnect(&mut control) {
-                Ok(()) => {}
+                Ok(()) => pr_info!("{}: the target is back\n", self.name()),
                 Err(e) if e == estale() => {
                     pr_err!(
                         "{}: the target has lost the data of the disk\n",
                         self.name()
                     );
-                    self.die();
+                    self.condition.die();
                 }
                 Err(e) => {
-                    let patient = lost_at.elapsed().as_nanos() < self.patience_ns();
+                    let patient = self.patience_ms(&control) != Some(0);
                     if patient {
                         self.work.after(PAUSE_MS);
                     }
@@ -101,7 +106,7 @@ impl Core {
                     if wanted {
                         pr_err!("{}: the target stays away ({e:?}), given up\n", self.name());
                     }
-                    self.die();
+                    self.condition.die();
                 }
             }
         }
@@ -118,12 +123,13 @@ impl Core {
         }
     }
 
+    /// Connects all anew.
+    ///
     /// # Errors
     ///
-    /// `ESTALE` if there is a target, but not the one that has the data; those of the connector.
+    /// `ENOTCONN` if one of the new connections was lost before all were made, or the disk is dead; `ESTALE` if there is a target, but not the one that has the data; those of the connector.
     fn reconnect(&self, control: &mut Control) -> Result {
-        // All that was lost so far is taken down.
-        self.set_hurt(false);
+        self.condition.anew();
         let (links, peer) = self.connect(control)?;
         if control.peer != Some(peer) {
             return Err(estale());
@@ -131,21 +137,19 @@ impl Core {
         let Some(quiesced) = &control.quiesced else {
             return Err(EIO);
         };
+        // SAFETY: The lock is held, as `control` says.
+        let still = unsafe { Still::new(self.channels(), quiesced) };
         for (channel, link) in self.channels().iter().zip(links) {
-            // SAFETY: The lock is held, as `control` says, and the disk quiesced.
-            drop(unsafe { channel.replace(quiesced, Some(link)) });
+            // SAFETY: Of this disk, once.
+            drop(unsafe { channel.replace(&still, Some(link)) });
             // The target has destroyed the queue pairs that this was written by.
             channel.flushed(channel.unflushed().unwrap_or(0));
         }
+        if !self.condition.back() {
+            return Err(enotconn());
+        }
         control.lost_at = None;
         self.count_reconnect();
-        if self.change(State::Away, State::Live) {
-            pr_info!("{}: the target is back\n", self.name());
-            if self.is_hurt() {
-                // While the others were being connected.
-                self.lost();
-            }
-        }
         Ok(())
     }
 }

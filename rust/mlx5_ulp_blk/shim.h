@@ -74,7 +74,8 @@ struct mlx5_ulp_conn;
 struct mlx5_ulp_conn *mlx5_ulp_blk_resolve(const char *address, const char *port,
 					   void *context);
 int mlx5_ulp_blk_connect(struct mlx5_ulp_conn *conn, struct mlx5_ulp_queue *queue,
-			 const void *request, u8 length, void *answer);
+			 const void *request, u8 length, void *answer,
+			 unsigned int timeout_ms);
 void mlx5_ulp_blk_disconnect(struct mlx5_ulp_conn *conn);
 void mlx5_ulp_blk_destroy(struct mlx5_ulp_conn *conn);
 

@@ -104,11 +104,12 @@ unsafe extern "C" fn mlx5_ulp_conn_connect(
     queue: *mut bindings::mlx5_ulp_queue,
     request: *const bindings::mlx5_ulp_conn_data,
     answer: *mut c_void,
+    timeout_ms: c_uint,
 ) -> c_int {
     // SAFETY: Guaranteed by the caller.
     let conn = unsafe { self::conn(conn) };
     // SAFETY: Guaranteed by the caller.
-    let result = unsafe { conn.connect(queue, request.as_ref()) };
+    let result = unsafe { conn.connect(queue, request.as_ref(), timeout_ms) };
     if let Some(answer) = NonNull::new(answer.cast::<[u8; ANSWER_DATA]>()) {
         let data = conn.answer.lock().data;
         // SAFETY: Guaranteed by the caller; bytes have no alignment.

@@ -12,6 +12,7 @@ use crate::{
         PhaseCell, //
     },
     ready,
+    wait::Happening,
     work::{
         Work,
         WorkItem, //
@@ -38,7 +39,6 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        Completion,
         Mutex,
         SetOnce, //
     },
@@ -94,12 +94,12 @@ pub(crate) struct Conn {
     pub(crate) leaving: AtomicBool,
     /// Time to find the way, ms.
     pub(crate) timeout: c_uint,
-    /// Completed when the phase is no longer [`Phase::Resolving`].
+    /// The phase is no longer [`Phase::Resolving`].
     #[pin]
-    pub(crate) resolved: Completion,
-    /// Completed when it is no longer [`Phase::Connecting`].
+    pub(crate) resolved: Happening,
+    /// It is no longer [`Phase::Connecting`].
     #[pin]
-    pub(crate) answered: Completion,
+    pub(crate) answered: Happening,
     /// Whether it was [`Phase::Connected`] then: its end is an event.
     pub(crate) made: AtomicBool,
     #[pin]
@@ -129,8 +129,8 @@ impl Conn {
                 status: AtomicI32::new(0),
                 leaving: AtomicBool::new(false),
                 timeout,
-                resolved <- Completion::new(),
-                answered <- Completion::new(),
+                resolved <- Happening::new(),
+                answered <- Happening::new(),
                 made: AtomicBool::new(false),
                 answer <- new_mutex!(
                     Answer { reason: 0, data: [0; ANSWER_DATA] },
@@ -196,7 +196,7 @@ impl Conn {
             }
         });
         let result = begun.and_then(|()| {
-            conn.resolved.wait_for_completion();
+            conn.resolved.wait_for(0)?;
             match conn.phase.get() {
                 Phase::Resolved => Ok(()),
                 _ => to_result(conn.status.load(Relaxed)),
@@ -218,6 +218,7 @@ impl Conn {
         &self,
         queue: *mut bindings::mlx5_ulp_queue,
         request: Option<&bindings::mlx5_ulp_conn_data>,
+        timeout_ms: c_uint,
     ) -> Result {
         if request.is_some_and(|r| r.length > REQUEST_DATA) {
             return Err(EMSGSIZE);
@@ -253,7 +254,14 @@ impl Conn {
                 }
             };
         }
-        self.answered.wait_for_completion();
+        if let Err(e) = self.answered.wait_for(timeout_ms) {
+            if self.forgo() {
+                self.status.store(e.to_errno(), Relaxed);
+                return Err(e);
+            }
+            // Just answered, or ended by another.
+            self.answered.wait();
+        }
         // It may have ended since.
         match self.made.load(Relaxed) {
             true => Ok(()),
@@ -272,21 +280,27 @@ impl Conn {
         }
     }
 
-    /// See `mlx5_ulp_conn_disconnect()`.
-    pub(crate) fn disconnect(&self) {
-        // Who sees the phase closed by this sees it, too.
-        self.leaving.store(true, Relaxed);
+    /// Ends a connection that is not connected yet; `false` if it is, or has ended. Sleeps.
+    fn forgo(&self) -> bool {
         // In the order in which it goes through them; of those that want to end it here one succeeds.
-        if [Phase::Resolved, Phase::Connecting]
+        let ended = [Phase::Resolved, Phase::Connecting]
             .into_iter()
-            .any(|phase| self.phase.advance(phase, Phase::Closed))
-        {
+            .any(|phase| self.phase.advance(phase, Phase::Closed));
+        if ended {
             // Nobody is asked any more. A peer that has just accepted hears from rdma_cm that we are not there.
             self.id.destroy();
             // Behind the last handler, which may have been connecting the queue.
             self.disconnect_queue();
-            self.answered.complete_all();
-        } else if matches!(self.phase.get(), Phase::Accepted | Phase::Connected) {
+            self.answered.tell();
+        }
+        ended
+    }
+
+    /// See `mlx5_ulp_conn_disconnect()`.
+    pub(crate) fn disconnect(&self) {
+        // Who sees the phase closed by this sees it, too.
+        self.leaving.store(true, Relaxed);
+        if !self.forgo() && matches!(self.phase.get(), Phase::Accepted | Phase::Connected) {
             self.disconnect_queue();
             // What was not established yet is told so when it is: see `event`. A peer that has left by
             // itself is answered by the handler.

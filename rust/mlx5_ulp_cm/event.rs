@@ -70,7 +70,7 @@ pub(crate) unsafe extern "C" fn connection(
         }
         ROUTE_RESOLVED => {
             conn.phase.advance(Phase::Resolving, Phase::Resolved);
-            conn.resolved.complete_all();
+            conn.resolved.tell();
         }
         ADDR_ERROR | ROUTE_ERROR => conn.ended(error_of(event.status)),
         // SAFETY: In the handler of `id`; a response has the private data that it says.
@@ -126,8 +126,8 @@ impl Conn {
         let before = self.phase.close();
         self.disconnect_queue();
         match before {
-            Phase::Resolving => self.resolved.complete_all(),
-            Phase::Connecting => self.answered.complete_all(),
+            Phase::Resolving => self.resolved.tell(),
+            Phase::Connecting => self.answered.tell(),
             Phase::Accepted | Phase::Connected => self.tell(CLOSED, status),
             Phase::Resolved | Phase::Closed => {}
         }
@@ -172,7 +172,7 @@ impl Conn {
                 // Unless the owner has ended it meanwhile, who then sees to queue and identifier.
                 if self.phase.advance(Phase::Connecting, Phase::Connected) {
                     self.made.store(true, Relaxed);
-                    self.answered.complete_all();
+                    self.answered.tell();
                 }
             }
             Err(e) => self.ended(e.to_errno()),

@@ -11,6 +11,7 @@
 //! | [`calls`] | the functions of the header about one |
 //! | [`phase`] | how far a connection has come |
 //! | [`event`] | what rdma_cm tells of it |
+//! | [`wait`] | waiting for an answer, not for ever |
 //! | [`listen`] | waiting for peers |
 //!
 //! # Locks
@@ -34,6 +35,7 @@ mod listen;
 mod phase;
 mod ready;
 mod ulp_bindings;
+mod wait;
 #[path = "../mlx5_ulp/work.rs"]
 mod work;
 

@@ -46,7 +46,7 @@ impl Phase {
 /// The phase of one connection.
 ///
 /// Its event handler changes it, of which one runs at a time; only the step to [`Phase::Connecting`] is made
-/// by the consumer, and that from there, or from [`Phase::Resolved`], to [`Phase::Closed`] when he wants no answer.
+/// by the consumer, and that from there, or from [`Phase::Resolved`], to [`Phase::Closed`] when he does not want an answer (any more).
 /// What was written before a change is visible to who sees it.
 pub(crate) struct PhaseCell(AtomicU32);
 

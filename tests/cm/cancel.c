@@ -33,7 +33,7 @@ static void connect(struct work_struct *work)
 	struct side *side = connecting->side;
 	ktime_t start = ktime_get();
 
-	connecting->status = mlx5_ulp_conn_connect(side->conn, side->queue, NULL, NULL);
+	connecting->status = mlx5_ulp_conn_connect(side->conn, side->queue, NULL, NULL, 0);
 	connecting->us = ktime_us_delta(ktime_get(), start);
 }
 
@@ -62,7 +62,7 @@ static int side_resolve(struct side *side)
 /* It will not be connected, its queue takes no posts, and there is no event. */
 static int is_given_up(struct side *side)
 {
-	return EXPECT(mlx5_ulp_conn_connect(side->conn, side->queue, NULL, NULL), -ECANCELED) ?:
+	return EXPECT(mlx5_ulp_conn_connect(side->conn, side->queue, NULL, NULL, 0), -ECANCELED) ?:
 	       EXPECT(mlx5_ulp_queue_disconnect(side->queue), 0) ?:
 	       EXPECT(mlx5_ulp_post_write(side->queue, &(struct mlx5_ulp_write) {}), -EPIPE) ?:
 	       EXPECT(atomic_read(&side->closed), 0) ?:

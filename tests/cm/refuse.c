@@ -21,7 +21,7 @@ static int connect(struct side *side, u8 *answer, int *reason)
 	err = side_open(side, mlx5_ulp_conn_ibdev(side->conn));
 	if (err)
 		return err;
-	status = mlx5_ulp_conn_connect(side->conn, side->queue, &request, answer);
+	status = mlx5_ulp_conn_connect(side->conn, side->queue, &request, answer, 0);
 	*reason = mlx5_ulp_conn_reject_reason(side->conn);
 	/* A queue that was meant for it takes no posts, and no other peer. */
 	return EXPECT(status, -ECONNREFUSED) ?:
@@ -92,9 +92,9 @@ int test_misuse(void)
 	if (err)
 		return err;
 	client = &pair.client;
-	err = EXPECT(mlx5_ulp_conn_connect(client->conn, client->queue, &too_much, NULL),
+	err = EXPECT(mlx5_ulp_conn_connect(client->conn, client->queue, &too_much, NULL, 0),
 		     -EMSGSIZE) ?:
-	      EXPECT(mlx5_ulp_conn_connect(client->conn, client->queue, NULL, NULL), -EINVAL) ?:
+	      EXPECT(mlx5_ulp_conn_connect(client->conn, client->queue, NULL, NULL, 0), -EINVAL) ?:
 	      /* Connected as it is. */
 	      EXPECT(mlx5_ulp_queue_connect_verbs(client->queue, &(struct ib_qp_attr) {},
 						  IB_QP_STATE), -EINVAL) ?:

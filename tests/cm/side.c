@@ -194,7 +194,7 @@ int pair_open(struct pair *pair)
 			err = FAIL("cannot resolve: %ld", PTR_ERR(client->conn));
 	}
 	err = err ?: side_open(client, mlx5_ulp_conn_ibdev(client->conn)) ?:
-	      EXPECT(mlx5_ulp_conn_connect(client->conn, client->queue, &request, answer), 0);
+	      EXPECT(mlx5_ulp_conn_connect(client->conn, client->queue, &request, answer, 0), 0);
 	if (!err) {
 		memcpy(&pair->memory, answer, sizeof(*told));
 		err = EXPECT(memcmp(pair->server.said, "hello", 6), 0) ?:

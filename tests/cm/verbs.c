@@ -181,7 +181,7 @@ int test_to_verbs(void)
 		err = EXPECT(PTR_ERR_OR_ZERO(side.conn), 0);
 	}
 	err = err ?: side_open(&side, mlx5_ulp_conn_ibdev(side.conn)) ?:
-	      EXPECT(mlx5_ulp_conn_connect(side.conn, side.queue, &request, answer), 0);
+	      EXPECT(mlx5_ulp_conn_connect(side.conn, side.queue, &request, answer, 0), 0);
 	if (!err) {
 		memcpy(&to, answer, sizeof(to));
 		err = side_write(&side, &to) ?:

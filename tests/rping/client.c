@@ -53,7 +53,7 @@ int client_run(const struct sockaddr *address, u32 size, unsigned int count)
 	err = PTR_ERR_OR_ZERO(ping->conn);
 	if (!err)
 		err = ping_open(ping, mlx5_ulp_conn_ibdev(ping->conn)) ?:
-		      mlx5_ulp_conn_connect(ping->conn, ping->queue, NULL, NULL);
+		      mlx5_ulp_conn_connect(ping->conn, ping->queue, NULL, NULL, 0);
 	while (!err && number < count) {
 		err = one(ping, size, number);
 		if (!err)

@@ -13,10 +13,10 @@ use crate::{
     disk::{
         self,
         Core,
-        Settings,
-        State, //
+        Settings, //
     },
-    lifetime::Disk, //
+    lifetime::Disk,
+    state::State, //
 };
 use kernel::{
     configfs::{

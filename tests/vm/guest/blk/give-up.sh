@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # A disk whose target does not answer may go at any time: nobody waits for an attempt to connect, be it the first or a
-# later one, nor for a loss that is noticed while the disk goes.
+# later one, nor for a loss that is noticed while the disk goes. And it goes by itself, when requests have waited long enough.
 #
 # functions: pf,vf
 # timeout: 120
 # dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
+# dmesg-allow: ^mlx5_ulp_blk: ulpblk_d: the target stays away \(ETIMEDOUT\), given up$
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
@@ -59,6 +60,24 @@ echo 0 > $disks/d/power
 given_up
 ! wait $power || fail "a disk without a target is on"
 disk_is off
+
+# Whoever waits for the first attempt can be killed.
+silence pf0 1
+echo 1 2> /dev/null > $disks/d/power &
+power=$!
+until_true 60 said 1 || fail "the target is not asked"
+kill -KILL $power
+! wait $power || fail "a disk without a target is on"
+given_up
+disk_is off
+
+# Requests wait no longer than they shall, whatever the attempt waits for.
+disk_on target=10.7.0.1:7471 queues=1 reconnect_s=6
+all_silence
+! read_block || fail "a target that does not answer was read"
+disk_becomes dead 5
+given_up
+disk_off
 
 # A later one: behind the goodbye of the connection that was lost.
 disk_on target=10.7.0.1:7471 queues=1 reconnect_s=86400

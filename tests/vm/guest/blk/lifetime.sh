@@ -20,11 +20,6 @@ refused() {
 	! echo "$1" 2> /dev/null > "$2" || fail "$2 takes '$1'"
 }
 
-# read_block: reads the first block of the disk, not from memory. A dead disk has none.
-read_block() {
-	[ "$(timeout 60 dd if=$disk bs=4k count=1 iflag=direct status=none 2> /dev/null | wc -c)" = 4096 ]
-}
-
 drivers mlx5_0 mlx5_1
 network
 blk_load
