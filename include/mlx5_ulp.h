@@ -25,6 +25,7 @@
 struct device;
 struct ib_device;
 struct ib_qp_attr;
+struct module;
 struct scatterlist;
 
 struct mlx5_ulp_device;
@@ -46,10 +47,15 @@ struct mlx5_ulp_request;
  *	everything itself. It must not wait for another task that destroys or
  *	closes.
  * @context: passed to @removal
+ * @owner: %THIS_MODULE, which cannot be unloaded while @removal runs: when that
+ *	closes the device, nobody else waits for its last instructions. A module that
+ *	is being unloaded already is not told any more; it closes by itself. May be
+ *	%NULL if @removal does not close.
  */
 struct mlx5_ulp_open_attr {
 	void (*removal)(void *context);
 	void *context;
+	struct module *owner;
 };
 
 /**

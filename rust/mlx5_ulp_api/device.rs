@@ -21,7 +21,8 @@ use kernel::{
     sync::{
         rcu,
         Arc, //
-    }, //
+    },
+    types::Opaque, //
 };
 
 /// Who hears that a device is about to go.
@@ -30,6 +31,13 @@ pub(crate) trait Removal: Send + Sync {
     /// calls answer `ENODEV`. Process context; may sleep, but must not wait for another task that drops
     /// queues, regions or devices.
     fn removal(&self);
+}
+
+// Only its address is taken.
+#[allow(improper_ctypes)]
+extern "C" {
+    /// `THIS_MODULE`: the consumer that this is compiled into.
+    static __this_module: Opaque<kernel::bindings::module>;
 }
 
 /// What a device can do (`struct mlx5_ulp_limits`).
@@ -82,6 +90,8 @@ impl Device {
         let attr = bindings::mlx5_ulp_open_attr {
             removal: Some(notice),
             context: core::ptr::from_ref(&*removal).cast_mut().cast(),
+            // SAFETY: The linker defines it for each module; it is not looked at.
+            owner: unsafe { __this_module.get() },
         };
         // SAFETY: A string; `notice` is the function for what `context` points to, which is kept until
         // the handle is closed.

@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/string.h>
 
@@ -90,7 +91,7 @@ static struct {
 	struct tally tally, receives;
 	struct mlx5_ulp_fast_region *region;
 	struct mlx5_ulp_device *watch;
-	int notices;
+	int notices, held;
 	bool open;
 } stay;
 
@@ -100,6 +101,8 @@ static void removal(void *context)
 	pr_info("stay: the device goes, %d of %d have ended\n",
 		atomic_read(&stay.tally.ended), DEPTH);
 	stay.notices++;
+	/* By who calls this: the one that loads modules has let go. */
+	stay.held += module_refcount(THIS_MODULE);
 }
 
 /* Receives that no message comes for, and a key that is made after the queues. */
@@ -125,7 +128,10 @@ static int stay_receive(void)
  */
 int test_stay(void)
 {
-	const struct mlx5_ulp_open_attr attr = { .removal = removal };
+	const struct mlx5_ulp_open_attr attr = {
+		.removal = removal,
+		.owner = THIS_MODULE,
+	};
 	int err;
 
 	tally_init(&stay.tally);
@@ -166,7 +172,7 @@ void test_stay_end(void)
 	/* In any order. */
 	mlx5_ulp_fast_region_destroy(stay.region);
 	mlx5_ulp_close(stay.watch);
-	pr_info("stay: ended %d flushed %d notices %d late post %d map %d receives %d\n",
+	pr_info("stay: ended %d flushed %d notices %d held %d late post %d map %d receives %d\n",
 		atomic_read(&stay.tally.ended), atomic_read(&stay.tally.flushed),
-		stay.notices, late, map, atomic_read(&stay.receives.flushed));
+		stay.notices, stay.held, late, map, atomic_read(&stay.receives.flushed));
 }

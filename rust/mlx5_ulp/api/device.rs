@@ -39,7 +39,10 @@ use core::{
 use kernel::{
     bindings::{
         device,
-        task_struct, //
+        module,
+        module_put,
+        task_struct,
+        try_module_get, //
     },
     error::code::*,
     ffi::{
@@ -97,20 +100,17 @@ pub(super) struct Handle {
     told: Completion,
     removal: Option<unsafe extern "C" fn(*mut c_void)>,
     context: *mut c_void,
+    owner: *mut module,
 }
 
-// SAFETY: `context` and the task are only handed back and compared; the registry is `Sync`, the rest is
+// SAFETY: `context` and the task are only handed back and compared; the module does its own locking; the registry is `Sync`, the rest is
 // `Send`.
 unsafe impl Send for Handle {}
 // SAFETY: As above; what changes is behind locks.
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    fn new(
-        device: Arc<Device>,
-        removal: Option<unsafe extern "C" fn(*mut c_void)>,
-        context: *mut c_void,
-    ) -> Result<Arc<Self>> {
+    fn new(device: Arc<Device>, attr: bindings::mlx5_ulp_open_attr) -> Result<Arc<Self>> {
         let hold = device.hold()?;
         let pd = ProtectionDomain::new(hold.clone())?;
         let key = Arc::new(MemoryKey::local(pd.clone())?, GFP_KERNEL)?;
@@ -141,8 +141,9 @@ impl Handle {
                 limits,
                 notice <- new_mutex!(Notice::Pending, "mlx5_ulp_notice"),
                 told <- Completion::new(),
-                removal,
-                context,
+                removal: attr.removal,
+                context: attr.context,
+                owner: attr.owner,
                 registry: NonNull::from(device.registry()),
                 device,
             }),
@@ -240,10 +241,14 @@ impl Member for Handle {
             };
             *notice = Notice::Running(current_task());
         }
-        if let Some(removal) = self.removal {
+        // SAFETY: Null, which is fine, or the consumer's module, there until its exit function has returned, which closes
+        // this handle before and waits for this call, unless the call closes it: after `try_module_get`.
+        if let (Some(removal), true) = (self.removal, unsafe { try_module_get(self.owner) }) {
             // SAFETY: The consumer's function for the consumer's context, both good until `close` has
-            // returned, which waits for this call.
+            // returned, which waits for this call; if it closes by itself, its module stays until the end.
             unsafe { removal(self.context) };
+            // SAFETY: Null, or got above.
+            unsafe { module_put(self.owner) };
         }
         *self.notice.lock() = Notice::Over;
         self.told.complete_all();
@@ -277,13 +282,17 @@ unsafe fn open(
     attr: *const bindings::mlx5_ulp_open_attr,
 ) -> *mut bindings::mlx5_ulp_device {
     // SAFETY: Guaranteed by the caller.
-    let (removal, context) = match unsafe { attr.as_ref() } {
-        Some(attr) => (attr.removal, attr.context),
-        None => (None, core::ptr::null_mut()),
+    let attr = match unsafe { attr.as_ref() } {
+        Some(attr) => *attr,
+        None => bindings::mlx5_ulp_open_attr {
+            removal: None,
+            context: core::ptr::null_mut(),
+            owner: core::ptr::null_mut(),
+        },
     };
     pointer_result(
         device
-            .and_then(|device| Handle::new(device, removal, context))
+            .and_then(|device| Handle::new(device, attr))
             .map(|handle| Arc::into_raw(handle).cast_mut().cast()),
     )
 }

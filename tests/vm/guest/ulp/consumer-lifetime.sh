@@ -15,7 +15,7 @@ set -eu
 ended() {
 	local line want
 	line=$(dmesg -t | sed -n 's/^mlx5_ulp_test: stay: \(ended.*\)/\1/p')
-	want="ended 16 flushed 16 notices $1 late post $2 map $3 receives 16"
+	want="ended 16 flushed 16 notices $1 held $1 late post $2 map $3 receives 16"
 	expect "the end" "$line" "$want"
 }
 
