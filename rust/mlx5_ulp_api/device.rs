@@ -4,11 +4,9 @@
 
 use super::{
     bindings,
-    queue::{
-        qid,
-        QueueRef, //
-    },
-    Access, //
+    queue_attr::qid,
+    Access,
+    QueueRef, //
 };
 use core::ptr::NonNull;
 use kernel::{

@@ -13,6 +13,8 @@ mod device;
 mod fast_region;
 mod memory;
 mod queue;
+mod queue_attr;
+mod queue_ref;
 mod region;
 mod request;
 mod work;
@@ -32,13 +34,17 @@ pub(crate) use memory::{
 };
 pub(crate) use queue::{
     Address,
-    Completions,
     Queue,
-    QueueAttr,
+    Space,
+    Statistics, //
+};
+pub(crate) use queue_attr::{
+    Completions,
+    QueueAttr, //
+};
+pub(crate) use queue_ref::{
     QueueRef,
     Reservation,
-    Space,
-    Statistics,
     CHAIN, //
 };
 pub(crate) use region::{

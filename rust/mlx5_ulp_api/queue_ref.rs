@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posting to a queue, by whoever may use it.
+
+use super::{
+    bindings,
+    queue::{
+        Queue,
+        Statistics, //
+    },
+    Done,
+    Range,
+    Receive,
+    Request,
+    Work,
+    Write, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::{
+        null,
+        null_mut,
+        NonNull, //
+    },
+};
+use kernel::{
+    error::to_result,
+    ffi::c_int,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// Most requests of one chain here.
+pub(crate) const CHAIN: usize = 16;
+
+/// A queue of somebody, that exists during `'a`.
+///
+/// # Invariants
+///
+/// The queue exists.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueRef<'a> {
+    handle: NonNull<bindings::mlx5_ulp_queue>,
+    _queue: PhantomData<&'a Queue>,
+}
+
+impl<'a> QueueRef<'a> {
+    /// # Safety
+    ///
+    /// The queue must exist during the lifetime.
+    pub(super) unsafe fn new(handle: NonNull<bindings::mlx5_ulp_queue>) -> Self {
+        // INVARIANT: The caller guarantees it.
+        Self {
+            handle,
+            _queue: PhantomData,
+        }
+    }
+
+    /// `mlx5_ulp_post_write()`. Any context. `request` is told when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if the queue is full, `ENOTCONN`, `EPIPE`, `ENODEV`, `EMSGSIZE`. Nothing was posted then.
+    pub(crate) fn post_write<T: Done>(
+        &self,
+        request: &Arc<Request<T>>,
+        write: Write<'_>,
+    ) -> Result {
+        let sge = write.local.raw();
+        let raw = Request::into_raw(request);
+        let write = bindings::mlx5_ulp_write {
+            request: raw,
+            sge: &sge,
+            num_sge: 1,
+            flags: write.flags.bits(),
+            remote_addr: write.remote_addr,
+            rkey: write.rkey,
+        };
+        // SAFETY: By the type invariant the queue exists. The request keeps itself alive until it is
+        // told. `Flags` has no way to say that addresses are to be read by the CPU.
+        let status = unsafe { bindings::mlx5_ulp_post_write(self.handle.as_ptr(), &write) };
+        let result = to_result(status);
+        if result.is_err() {
+            // SAFETY: Nothing was posted, so no completion gives the reference back.
+            drop(unsafe { Request::<T>::from_raw(raw) });
+        }
+        result
+    }
+
+    /// `mlx5_ulp_post_writes()`. Any context. `request` is told when each of them has ended.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if they do not all fit into the queue now, `EMSGSIZE` for more than [`CHAIN`], `ENOTCONN`,
+    /// `EPIPE`, `ENODEV`. Nothing was posted then.
+    pub(crate) fn post_writes<T: Done>(
+        &self,
+        request: &Arc<Request<T>>,
+        writes: &[Write<'_>],
+    ) -> Result {
+        if writes.len() > CHAIN {
+            return Err(EMSGSIZE);
+        }
+        let sges: [_; CHAIN] =
+            core::array::from_fn(|i| writes.get(i).map_or(Range::NONE, |w| w.local).raw());
+        let raw: [_; CHAIN] = core::array::from_fn(|i| {
+            let write = writes.get(i);
+            bindings::mlx5_ulp_write {
+                request: write.map_or(null_mut(), |_| Request::into_raw(request)),
+                sge: sges.get(i).map_or(null(), |sge| sge),
+                num_sge: 1,
+                flags: write.map_or(0, |w| w.flags.bits()),
+                remote_addr: write.map_or(0, |w| w.remote_addr),
+                rkey: write.map_or(0, |w| w.rkey),
+            }
+        });
+        let count = writes.len() as u32;
+        // SAFETY: By the type invariant the queue exists. The request keeps itself alive until it has
+        // been told for each of the `count` writes. `Flags` has no way to say that addresses are to be
+        // read by the CPU.
+        let status =
+            unsafe { bindings::mlx5_ulp_post_writes(self.handle.as_ptr(), raw.as_ptr(), count) };
+        let result = to_result(status);
+        if result.is_err() {
+            for write in raw.iter().take(writes.len()) {
+                // SAFETY: Nothing was posted, so no completion gives the reference back.
+                drop(unsafe { Request::<T>::from_raw(write.request) });
+            }
+        }
+        result
+    }
+
+    /// `mlx5_ulp_post()`. Any context. The request of each of them is told when it has ended.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if they do not all fit into the queue now, `EMSGSIZE` for more than [`CHAIN`] or more ranges
+    /// than the queue was made for, `EINVAL`, `ENOTCONN`, `EPIPE`, `ENODEV`. Nothing was posted then.
+    pub(crate) fn post<T: Done>(&self, works: &[Work<'_, T>]) -> Result {
+        post_chain(works, |works, count| {
+            // SAFETY: By the type invariant the queue exists; as `post_chain` guarantees.
+            unsafe { bindings::mlx5_ulp_post(self.handle.as_ptr(), works, count) }
+        })
+    }
+
+    /// `mlx5_ulp_reserve()`. Any context. Room for `count` requests, given back when dropped.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if there is no room for all of them now, `EMSGSIZE` if there never is, `ENOTCONN`, `EPIPE`,
+    /// `ENODEV`.
+    pub(crate) fn reserve(&self, count: u32) -> Result<Reservation<'a>> {
+        let mut raw = bindings::mlx5_ulp_reservation { left: 0 };
+        // SAFETY: By the type invariant the queue exists; `raw` is ours.
+        to_result(unsafe { bindings::mlx5_ulp_reserve(self.handle.as_ptr(), &mut raw, count) })?;
+        Ok(Reservation { queue: *self, raw })
+    }
+
+    /// `mlx5_ulp_post_receives()`. Any context. The request of each of them is told when a message has come,
+    /// or none comes any more.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if there is no room for all of them now, `EMSGSIZE` for more than [`CHAIN`] or more ranges than
+    /// the queue was made for, `EINVAL` if it takes none, `EPIPE`, `ENODEV`. Nothing was posted then.
+    pub(crate) fn post_receives<T: Done>(&self, receives: &[Receive<'_, T>]) -> Result {
+        if receives.len() > CHAIN {
+            return Err(EMSGSIZE);
+        }
+        let raw: [_; CHAIN] = core::array::from_fn(|i| match receives.get(i) {
+            Some(receive) => receive.to_raw(),
+            None => bindings::mlx5_ulp_receive {
+                request: null_mut(),
+                sge: null(),
+                num_sge: 0,
+            },
+        });
+        let count = receives.len() as u32;
+        // SAFETY: By the type invariant the queue exists. The ranges are borrowed by `receives`. Each request
+        // keeps itself alive until it has been told.
+        let status =
+            unsafe { bindings::mlx5_ulp_post_receives(self.handle.as_ptr(), raw.as_ptr(), count) };
+        let result = to_result(status);
+        if result.is_err() {
+            for receive in raw.iter().take(receives.len()) {
+                // SAFETY: Nothing was posted, so no completion gives the reference back.
+                drop(unsafe { Request::<T>::from_raw(receive.request) });
+            }
+        }
+        result
+    }
+
+    /// `mlx5_ulp_post()`, for consumers whose requests are in memory of their own. Any context.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueueRef::post`].
+    ///
+    /// # Safety
+    ///
+    /// Each request and the ranges that `works` point to must be valid; each request must stay so until it is
+    /// told, and the memory of the ranges must not be used otherwise until then.
+    #[inline]
+    pub(crate) unsafe fn post_raw(&self, works: &[bindings::mlx5_ulp_work]) -> Result {
+        // SAFETY: By the type invariant the queue exists; the caller guarantees the rest.
+        to_result(unsafe {
+            bindings::mlx5_ulp_post(self.handle.as_ptr(), works.as_ptr(), works.len() as u32)
+        })
+    }
+
+    /// `mlx5_ulp_flush()`. Any context.
+    pub(crate) fn flush(&self) {
+        // SAFETY: By the type invariant the queue exists.
+        unsafe { bindings::mlx5_ulp_flush(self.handle.as_ptr()) };
+    }
+
+    /// `mlx5_ulp_poll()`: takes up to `budget` completion entries and tells. Returns how many. Task or softirq; of a
+    /// queue with [`Completions::Work`], task only; not from a completion.
+    pub(crate) fn poll(&self, budget: u32) -> u32 {
+        // SAFETY: By the type invariant the queue exists.
+        let taken = unsafe { bindings::mlx5_ulp_poll(self.handle.as_ptr(), budget) };
+        u32::try_from(taken).unwrap_or(0)
+    }
+
+    /// `mlx5_ulp_queue_query_stats()`. Any context.
+    pub(crate) fn statistics(&self) -> Statistics {
+        // SAFETY: All zeroes is a valid value of this plain structure.
+        let mut stats: Statistics = unsafe { core::mem::zeroed() };
+        // SAFETY: By the type invariant the queue exists; `stats` is a place for the answer.
+        unsafe { bindings::mlx5_ulp_queue_query_stats(self.handle.as_ptr(), &mut stats) };
+        stats
+    }
+}
+
+/// Room in a queue that nobody else takes (`struct mlx5_ulp_reservation`), given back when dropped.
+pub(crate) struct Reservation<'a> {
+    queue: QueueRef<'a>,
+    raw: bindings::mlx5_ulp_reservation,
+}
+
+impl Reservation<'_> {
+    /// Requests that can still be posted from it.
+    pub(crate) fn left(&self) -> u32 {
+        self.raw.left
+    }
+
+    /// `mlx5_ulp_post_reserved()`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueueRef::post`], but never `EAGAIN`; `EINVAL` also if there are more than are left.
+    pub(crate) fn post<T: Done>(&mut self, works: &[Work<'_, T>]) -> Result {
+        let (handle, raw) = (self.queue.handle, &mut self.raw);
+        post_chain(works, |works, count| {
+            // SAFETY: By the type invariant of `QueueRef` the queue exists, and the reservation is of it; as
+            // `post_chain` guarantees.
+            unsafe { bindings::mlx5_ulp_post_reserved(handle.as_ptr(), raw, works, count) }
+        })
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant of `QueueRef` the queue exists, and the reservation is of it.
+        unsafe { bindings::mlx5_ulp_release(self.queue.handle.as_ptr(), &mut self.raw) };
+    }
+}
+
+/// Has `post` post a chain: as [`QueueRef::post`].
+///
+/// The chain that `post` gets is valid for the call, its ranges are borrowed by `works`, each request keeps itself
+/// alive until it has been told, and [`Flags`](super::Flags) has no way to say that addresses are to be read by
+/// the CPU.
+fn post_chain<T: Done>(
+    works: &[Work<'_, T>],
+    post: impl FnOnce(*const bindings::mlx5_ulp_work, u32) -> c_int,
+) -> Result {
+    if works.len() > CHAIN {
+        return Err(EMSGSIZE);
+    }
+    let raw: [_; CHAIN] = core::array::from_fn(|i| match works.get(i) {
+        Some(work) => work.to_raw(),
+        // SAFETY: All zeroes is a valid value of this plain structure.
+        None => unsafe { core::mem::zeroed() },
+    });
+    let result = to_result(post(raw.as_ptr(), works.len() as u32));
+    if result.is_err() {
+        for work in raw.iter().take(works.len()) {
+            // SAFETY: Nothing was posted, so no completion gives the reference back.
+            drop(unsafe { Request::<T>::from_raw(work.request) });
+        }
+    }
+    result
+}
