@@ -101,7 +101,6 @@ pub(crate) struct IrqSaveBackend;
 #[cfg(all(
     CONFIG_X86_64,
     CONFIG_QUEUED_SPINLOCKS,
-    not(CONFIG_PREEMPT_RT),
     not(CONFIG_DEBUG_SPINLOCK),
     not(CONFIG_DEBUG_LOCK_ALLOC),
 ))]
@@ -208,7 +207,6 @@ mod irq_spin {
 #[cfg(not(all(
     CONFIG_X86_64,
     CONFIG_QUEUED_SPINLOCKS,
-    not(CONFIG_PREEMPT_RT),
     not(CONFIG_DEBUG_SPINLOCK),
     not(CONFIG_DEBUG_LOCK_ALLOC),
 )))]
@@ -221,7 +219,7 @@ mod irq_spin {
     /// The `raw_spinlock_t` inside: `spinlock_check()` of `<linux/spinlock.h>`.
     #[inline(always)]
     fn raw(lock: *mut bindings::spinlock_t) -> *mut bindings::raw_spinlock_t {
-        // Without PREEMPT_RT a `spinlock_t` is a union that starts with it.
+        // Without PREEMPT_RT, for which this is not built, a `spinlock_t` is a union that starts with it.
         lock.cast()
     }
 
@@ -473,7 +471,7 @@ impl Drop for InterruptsOff {
 /// `local_bh_enable()`: they stay so until whoever turned them off turns them on. May say no where they are.
 #[inline(always)]
 pub(crate) fn softirqs_are_off() -> bool {
-    #[cfg(all(CONFIG_X86_64, not(CONFIG_PREEMPT_RT)))]
+    #[cfg(CONFIG_X86_64)]
     {
         /// `SOFTIRQ_MASK` of `<linux/preempt.h>`.
         const SOFTIRQS: u32 = 0xff00;
@@ -487,6 +485,6 @@ pub(crate) fn softirqs_are_off() -> bool {
         };
         count & SOFTIRQS != 0
     }
-    #[cfg(not(all(CONFIG_X86_64, not(CONFIG_PREEMPT_RT))))]
+    #[cfg(not(CONFIG_X86_64))]
     false
 }
