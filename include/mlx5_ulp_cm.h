@@ -187,8 +187,9 @@ struct ib_device *mlx5_ulp_conn_ibdev(const struct mlx5_ulp_conn *conn);
  * Return: 0 and the queue may be posted to; %-ECONNREFUSED when the peer refuses,
  * %-ETIMEDOUT when it does not answer, %-EINTR when the task was killed,
  * %-ECANCELED when mlx5_ulp_conn_disconnect() was called, before or meanwhile,
- * %-EMSGSIZE for too much private data, %-EINVAL when it was used before, %-ENODEV when the device is gone, or as
- * mlx5_ulp_cm_ready(). Then the connection can only be destroyed.
+ * %-EMSGSIZE for too much private data, %-EINVAL when it was used before,
+ * %-ENODEV when the device is gone, or as mlx5_ulp_cm_ready(). Then the connection
+ * can only be destroyed.
  */
 int mlx5_ulp_conn_connect(struct mlx5_ulp_conn *conn, struct mlx5_ulp_queue *queue,
 			  const struct mlx5_ulp_conn_data *request, void *answer,
