@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""A build option with a value that cannot work stops the build of the module, with the reason."""
+"""A build option with a value that cannot work, or a kernel, stops the build of the module, with the reason."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _REFUSED = [
     ("MLX5_VF_QID_CACHE_SIZE=0", "a power of two of entries, from 8 to 65536"),
     ("MLX5_VF_QID_CACHE_SIZE=100", "a power of two of entries, from 8 to 65536"),
     ("MLX5_VF_QID_CACHE_SIZE=131072", "a power of two of entries, from 8 to 65536"),
+    ("CONFIG_PREEMPT_RT=y", "the spin locks of that kernel sleep"),
 ]
 _ACCEPTED = ["MLX5_WQE_ALIGNMENT=64", "MLX5_VF_QID_CACHE_SIZE=8", "MLX5_VF_QID_CACHE_SIZE=65536"]
 
