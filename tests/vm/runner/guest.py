@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import re
 import socket
@@ -192,7 +193,8 @@ class Guest:
         start = time.monotonic()
         output = self._place.results / identifier / "output"
         try:
-            self._agent.sendall(f"run {identifier} {limit:.0f} {script}\n".encode())
+            request = f"run {identifier} {limit:.0f} {math.ceil(self._scale)} {script}\n"
+            self._agent.sendall(request.encode())
             words = self._answer(limit + self._grace * self._scale).split()
             if len(words) != 3 or words[:2] != ["done", identifier]:
                 self.alive = False

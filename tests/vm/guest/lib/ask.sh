@@ -11,7 +11,7 @@ fail() {
 
 # until_true SECONDS COMMAND...: waits for it to succeed.
 until_true() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * ${TIME_SCALE:-1}))
 	shift
 	until "$@" > /dev/null 2>&1; do
 		[ $SECONDS -le $end ] || return 1
