@@ -49,8 +49,8 @@ struct mlx5_ulp_request;
  * @context: passed to @removal
  * @owner: %THIS_MODULE, which cannot be unloaded while @removal runs: when that
  *	closes the device, nobody else waits for its last instructions. A module that
- *	is being unloaded already is not told any more; it closes by itself. May be
- *	%NULL if @removal does not close.
+ *	is being unloaded already is not told any more: the device stays until its
+ *	exit function has closed the handle. May be %NULL if @removal does not close.
  */
 struct mlx5_ulp_open_attr {
 	void (*removal)(void *context);

@@ -68,6 +68,8 @@ enum Notice {
     Pending,
     /// This task is telling.
     Running(*mut task_struct),
+    /// Its consumer is being unloaded and cannot be told; that it closes is waited for.
+    Leaving,
     /// Told, or not to be told any more.
     Over,
 }
@@ -95,7 +97,7 @@ pub(super) struct Handle {
     limits: bindings::mlx5_ulp_limits,
     #[pin]
     notice: Mutex<Notice>,
-    /// Completed when the notice is over.
+    /// Completed when the notice is over; in [`Notice::Leaving`], when the handle is closed.
     #[pin]
     told: Completion,
     removal: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -209,21 +211,28 @@ impl Handle {
     fn close(self: Arc<Self>) {
         let member: Arc<dyn Member> = self.clone();
         self.device.leave(&member);
-        let wait = {
+        let (wait, awaited) = {
             let mut notice = self.notice.lock();
             match *notice {
                 Notice::Pending => {
                     *notice = Notice::Over;
-                    false
+                    (false, false)
                 }
-                Notice::Running(task) => task != current_task(),
-                Notice::Over => false,
+                Notice::Running(task) => (task != current_task(), false),
+                Notice::Leaving => {
+                    *notice = Notice::Over;
+                    (false, true)
+                }
+                Notice::Over => (false, false),
             }
         };
         if wait {
             self.told.wait_for_completion();
         }
         self.shutdown();
+        if awaited {
+            self.told.complete_all();
+        }
     }
 }
 
@@ -234,16 +243,27 @@ fn current_task() -> *mut task_struct {
 
 impl Member for Handle {
     fn removal_notice(&self) {
-        {
+        let held = {
             let mut notice = self.notice.lock();
             let Notice::Pending = *notice else {
                 return;
             };
-            *notice = Notice::Running(current_task());
+            // SAFETY: Null, which is fine, or the consumer's module, which is there until its exit function has
+            // returned. That closes this handle before, for which it needs the lock.
+            let held = self.removal.is_none() || unsafe { try_module_get(self.owner) };
+            *notice = if held {
+                Notice::Running(current_task())
+            } else {
+                Notice::Leaving
+            };
+            held
+        };
+        if !held {
+            // Until then it may have memory mapped for the device, which is not to go before.
+            self.told.wait_for_completion();
+            return;
         }
-        // SAFETY: Null, which is fine, or the consumer's module, there until its exit function has returned, which closes
-        // this handle before and waits for this call, unless the call closes it: after `try_module_get`.
-        if let (Some(removal), true) = (self.removal, unsafe { try_module_get(self.owner) }) {
+        if let Some(removal) = self.removal {
             // SAFETY: The consumer's function for the consumer's context, both good until `close` has
             // returned, which waits for this call; if it closes by itself, its module stays until the end.
             unsafe { removal(self.context) };
