@@ -63,8 +63,9 @@ static void end_close(struct end *end)
 {
 	if (!IS_ERR_OR_NULL(end->queue))
 		mlx5_ulp_queue_destroy(end->queue);
-	if (!IS_ERR_OR_NULL(end->region))
-		mlx5_ulp_region_destroy(end->region);
+	/* Memory that the device may still reach is not freed. */
+	if (!IS_ERR_OR_NULL(end->region) && mlx5_ulp_region_destroy(end->region))
+		end->memory = NULL;
 	if (!IS_ERR_OR_NULL(end->dev))
 		mlx5_ulp_close(end->dev);
 	kfree(end->memory);

@@ -98,8 +98,9 @@ void ping_close(struct ping *ping)
 		mlx5_ulp_conn_destroy(ping->conn);
 	if (!IS_ERR_OR_NULL(ping->queue))
 		mlx5_ulp_queue_destroy(ping->queue);
-	if (!IS_ERR_OR_NULL(ping->region))
-		mlx5_ulp_region_destroy(ping->region);
+	/* Memory that the device may still reach is not freed. */
+	if (!IS_ERR_OR_NULL(ping->region) && mlx5_ulp_region_destroy(ping->region))
+		ping->buffers = NULL;
 	if (!IS_ERR_OR_NULL(ping->device))
 		mlx5_ulp_close(ping->device);
 	vfree(ping->buffers);
