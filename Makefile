@@ -20,10 +20,11 @@ all: modules $(if $(KDIR),,connectx) ## build the modules and the software Conne
 ifdef KDIR
 
 # On a machine of one's own, without the root tree: by the compiler and with the name that
-# the tree was prepared by.
+# the tree was prepared by. What is installed has no tests in it; TESTS=1 builds them, too.
 kernel_cc := $(shell sed -n 's/^CONFIG_CC_VERSION_TEXT="\([^ ]*\) .*/\1/p' $(KDIR)/.config)
 kernel_release := $(shell cat $(KDIR)/include/config/kernel.release)
-kernel_make = $(MAKE) -C $(KDIR) CC=$(kernel_cc) KERNELRELEASE=$(kernel_release) M=$(CURDIR)
+kernel_make = $(MAKE) -C $(KDIR) CC=$(kernel_cc) KERNELRELEASE=$(kernel_release) M=$(CURDIR) \
+	$(if $(TESTS),,MLX5_ULP_INSTALLED=1)
 
 modules:
 	$(kernel_make) modules
