@@ -15,6 +15,10 @@ attached_is() {
 	[ "$(attached)" = "$1" ]
 }
 
+# What modprobe goes by.
+expect "alias" "$(modinfo -F alias $modules/mlx5_ulp/mlx5_ulp.ko)" rdma-ulp-mlx5
+expect "what is loaded first" "$(modinfo -F softdep $modules/mlx5_ulp/mlx5_ulp.ko)" "pre: mlx5_ib"
+
 drivers mlx5_0 mlx5_1
 before=$(objects)
 
