@@ -33,6 +33,8 @@ impl Removal for Core {
     fn removal(&self) {
         self.condition.die();
         self.attempts().give_up();
+        // Whoever is making the disk may be asking the device for its limits; who begins later makes no connection.
+        drop(self.control.lock());
         let disk = self.gendisk();
         if !disk.is_null() {
             // Nobody maps memory for the device after this.
@@ -72,7 +74,9 @@ impl Disk {
         let (links, peer) = core.connect(&control)?;
         core.set_peer(&peer);
         control.peer = Some(peer);
-        // SAFETY: `drop` puts the disk before the last reference to `core` goes; the device was not closed.
+        // SAFETY: `drop` puts the disk before the last reference to `core` goes. The device was not closed, and its
+        // removal notice, up to which `dma_device` is valid, waits for the lock if it has not come before the
+        // connections were made; then there would be none.
         let mut disk = unsafe { GenDisk::alloc(&core, &core.tags, dma_device, MAX_SEGMENTS)? };
         {
             // SAFETY: The disk exists.
