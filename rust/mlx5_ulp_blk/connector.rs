@@ -19,7 +19,10 @@ use crate::{
         FLUSH_BYTES,
         RANGES, //
     },
-    errno::estale,
+    errno::{
+        ecanceled,
+        estale, //
+    },
     export,
     greeting::{
         Guest,
@@ -150,6 +153,10 @@ impl Core {
                 peer.rkey,
             )?;
             links.push(link, GFP_KERNEL)?;
+        }
+        // With the control lock, which whoever gives up takes after that if the device goes.
+        if self.attempts().are_given_up() {
+            return Err(ecanceled());
         }
         Ok((links, found.ok_or(EINVAL)?))
     }
