@@ -28,6 +28,7 @@ static const struct named_test tests[] = {
 	{ "again", test_again },
 	{ "to_verbs", test_to_verbs },
 	{ "from_verbs", test_from_verbs },
+	{ "handler", test_handler },
 	{ "refuse", test_refuse },
 	{ "listen_twice", test_listen_twice },
 	{ "misuse", test_misuse },

@@ -45,7 +45,7 @@ static void request_done(struct mlx5_ulp_request *request,
 	atomic_inc_return_release(&side->ended);
 }
 
-int side_open(struct side *side, struct ib_device *ibdev)
+int side_open_on(struct side *side, struct mlx5_ulp_device *device)
 {
 	struct mlx5_ulp_queue_attr attr = {
 		.depth = DEPTH,
@@ -53,19 +53,24 @@ int side_open(struct side *side, struct ib_device *ibdev)
 	};
 	int err;
 
+	side->device = device;
+	if (IS_ERR(side->device))
+		return FAIL("cannot open: %ld", PTR_ERR(side->device));
 	side->request.done = request_done;
 	side->memory = vmalloc(BYTES);
 	if (!side->memory)
 		return -ENOMEM;
 	get_random_bytes(side->memory, BYTES);
-	side->device = mlx5_ulp_open_ibdev(ibdev, NULL);
-	if (IS_ERR(side->device))
-		return FAIL("cannot open: %ld", PTR_ERR(side->device));
 	side->region = mlx5_ulp_region_create(side->device, side->memory, BYTES,
 					      MLX5_ULP_ACCESS_REMOTE_WRITE);
 	side->queue = mlx5_ulp_queue_create(side->device, &attr);
 	err = PTR_ERR_OR_ZERO(side->region) ?: PTR_ERR_OR_ZERO(side->queue);
 	return err ? FAIL("no region or queue: %d", err) : 0;
+}
+
+int side_open(struct side *side, struct ib_device *ibdev)
+{
+	return side_open_on(side, mlx5_ulp_open_ibdev(ibdev, NULL));
 }
 
 /* In the order that the interface asks for: the connection before its queue. */

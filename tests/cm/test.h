@@ -46,8 +46,9 @@ struct side {
 
 extern const struct mlx5_ulp_conn_ops side_ops;
 
-/* Opens @ibdev, and makes memory and a queue on it. */
+/* Opens @ibdev, and makes memory and a queue on it; or takes a device that is open, or an error. */
 int side_open(struct side *side, struct ib_device *ibdev);
+int side_open_on(struct side *side, struct mlx5_ulp_device *device);
 void side_close(struct side *side);
 /* Posts a WRITE of each piece of its memory to the peer's. */
 int side_write(struct side *side, const struct memory *to);
@@ -92,6 +93,9 @@ int test_again(void);
 /* verbs.c */
 int test_to_verbs(void);
 int test_from_verbs(void);
+
+/* handler.c */
+int test_handler(void);
 
 /* refuse.c */
 int test_refuse(void);

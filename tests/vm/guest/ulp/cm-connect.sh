@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # Queues of the module find each other by rdma_cm: accept, connect, private data both ways, a WRITE that arrives,
-# disconnect, time-wait; the same with QPs of mlx5_ib at the other end; refusals with their reason; misuse.
+# disconnect, time-wait; the same with QPs of mlx5_ib at the other end, and with event handlers of the consumer's own;
+# refusals with their reason; misuse.
 #
 # functions: pf,vf
 # cpus: 2
@@ -15,7 +16,7 @@ set -eu
 
 cm_up
 before=$(objects)
-cm_run connect again to_verbs from_verbs refuse listen_twice misuse
+cm_run connect again to_verbs from_verbs handler refuse listen_twice misuse
 same_objects "$before"
 ! rmmod rdma_cm 2> /dev/null || fail "rdma_cm could be removed under its user"
 cm_down
