@@ -108,6 +108,13 @@ class Lint:
             command = ["perl", str(script), *strict, *options, *some]
             self._run(f"checkpatch/{name}", command, _checkpatch_reason)
 
+    def kernel_doc(self) -> None:
+        """What the headers of the interface say of each function, structure and argument."""
+        script = self._kernel.directory / "source/scripts/kernel-doc"
+        headers = [file for file in sources.with_suffix(".h") if file.startswith("include/mlx5")]
+        command = [sys.executable, str(script), "-none", "-Wall", "-Werror", *headers]
+        self._run("kernel-doc", command)
+
 
 def main() -> int:
     """Entry point; returns the exit status."""
@@ -121,6 +128,7 @@ def main() -> int:
     lint.scripts()
     lint.rust()
     lint.checkpatch()
+    lint.kernel_doc()
     lint.modules()
     if report.passed + report.failed == 0:
         print(f"no check matches {options.glob}", file=sys.stderr)
