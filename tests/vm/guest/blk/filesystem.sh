@@ -42,7 +42,7 @@ inject pf0 '"kind":"port","up":false'
 (rm -r /mnt/json /mnt/email && tar -C /mnt -xf /tmp/tree.tar && sync -f /mnt) &
 unpack=$!
 disk_becomes away 30
-sleep 3
+sleep 5
 inject pf0 '"kind":"port","up":true'
 wait $unpack || fail "the tarball was not unpacked"
 disk_becomes live 30

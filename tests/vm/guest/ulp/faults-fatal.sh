@@ -30,3 +30,8 @@ steady_end
 expect "a post to the dead device" "${load[refused]}" -19
 rmmod mlx5_ulp
 rmmod mlx5_ib
+# What the driver tries with the card is not to go on under what follows.
+recovered() {
+	dmesg | grep -q 'mlx5_core.* health recovery \(failed\|succeeded\)'
+}
+until_true 60 recovered || fail "mlx5_core does not come to an end"
