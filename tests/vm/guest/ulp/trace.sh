@@ -6,7 +6,7 @@
 #
 # functions: pf,vf
 # when: long on 7.2
-# timeout: 180
+# timeout: 300
 # dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote access error \(
 
 set -eu
