@@ -116,6 +116,36 @@ int test_held(void)
 	return err;
 }
 
+/* What waits is rung for when it is asked for, and nothing is when nothing waits. */
+int test_flush(void)
+{
+	const struct mlx5_ulp_queue_attr attr = { .depth = 128 };
+	struct mlx5_ulp_queue_stats stats;
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	err = pair_open(&pair, 64, &attr) ?: pair_connect_sender(&pair, NULL);
+	tally_init(&tally);
+	for (i = 0; !err && i < 4; i++) {
+		if (i < 2) {
+			write = pair_write(&pair, &tally, &sge, i * 8, 8);
+			err = EXPECT(mlx5_ulp_post_write(pair.sender, &write), 0);
+		} else {
+			mlx5_ulp_flush(pair.sender);
+		}
+		/* The first WRITE is rung for at once, the second waits. */
+		mlx5_ulp_queue_query_stats(pair.sender, &stats);
+		err = err ?: EXPECT(stats.doorbells, i < 2 ? 1 : 2);
+	}
+	err = err ?: pair_connect_receiver(&pair) ?: tally_wait(&tally, 2, 20) ?:
+	      pair_compare(&pair, 0, 16);
+	pair_close(&pair);
+	return err;
+}
+
 /* A queue that is kept full: each completion posts the next WRITE. */
 struct loop {
 	struct tally tally;

@@ -36,6 +36,7 @@ static const struct named_test tests[] = {
 	{ "lone", test_lone },
 	{ "lone_inline", test_lone_inline },
 	{ "held", test_held },
+	{ "flush", test_flush },
 	{ "loaded", test_loaded },
 	{ "switched", test_switched },
 	{ "merged", test_merged },

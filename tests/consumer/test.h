@@ -73,6 +73,7 @@ int test_exclusive(void);
 int test_lone(void);
 int test_lone_inline(void);
 int test_held(void);
+int test_flush(void);
 int test_loaded(void);
 int test_switched(void);
 int test_merged(void);
