@@ -12,6 +12,7 @@
 # dmesg-allow: ^mlx5_core [0-9a-f:.]+: (poll_health|print_health_info):[0-9]+:
 # dmesg-allow: ^mlx5_core [0-9a-f:.]+: wait_func(_handle_exec_timeout)?:.*: (cmd\[[0-9]+\]: )?DESTROY_QP\(0x501\) (No done completion|timeout\.)
 # dmesg-allow: ^mlx5_core [0-9a-f:.]+: mlx5_wait_for_pages:.*: Skipping wait for vf pages stage$
+# dmesg-allow: ^mlx5_core [0-9a-f:.]+ eth0: (NETDEV WATCHDOG: CPU: |TX timeout |EQ 0x[0-9a-f]+: Cons = |mlx5e_safe_reopen_channels failed recovering from a tx_timeout)
 # dmesg-allow: ^pcieport .*
 
 set -eu
