@@ -7,11 +7,11 @@ Looks at the object code for calls of what Rust panics by: failed indexing, over
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-_FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
+from . import listing
+
 _PANIC = re.compile(
     r"core::panicking|unwrap_failed|expect_failed|slice_\w*index\w*_fail|len_mismatch_fail"
 )
@@ -24,19 +24,6 @@ _DATA_PATH = re.compile(
 _SET_UP = re.compile(r"\bmain::queue::queue::Queue>::(new|enroll|join)\b")
 
 
-def panics(listing: str) -> dict[str, int]:
-    """How many calls of a panic each function of a disassembly has, for those that have any."""
-    found: dict[str, int] = {}
-    function = ""
-    for line in listing.splitlines():
-        header = _FUNCTION.match(line)
-        if header:
-            function = header[1]
-        elif _PANIC.search(line):
-            found[function] = found.get(function, 0) + 1
-    return found
-
-
 def main() -> int:
     """Checks the object files named on the command line."""
     bad = 0
@@ -44,13 +31,8 @@ def main() -> int:
         if not Path(name).exists():
             print(f"{name} is not built")
             return 1
-        listing = subprocess.run(
-            ["objdump", "-dr", "--no-show-raw-insn", "--demangle=rust", name],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        for function, calls in sorted(panics(listing.stdout).items()):
+        calls_of = listing.count(listing.disassembled(name), _PANIC)
+        for function, calls in sorted(calls_of.items()):
             if _DATA_PATH.search(function) and not _SET_UP.search(function):
                 print(f"{function} can panic ({calls} places)")
                 bad += 1

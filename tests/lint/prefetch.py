@@ -7,27 +7,15 @@ Nothing that a guest or a device could see depends on it, so the object code is 
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-_FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
+from . import listing
+
+_PREFETCH = re.compile(r"\bprefetchw\b")
 # The ways that chains, requests with anything special and requests of other kinds take.
 _WAYS = ("mlx5_ulp_post_writes", "SendQueue>::post_any", "SendQueue>::post_works_at")
 _PREFETCHES = 2
-
-
-def prefetches(listing: str) -> dict[str, int]:
-    """How many prefetches for writing each function of a disassembly has, for those that have any."""
-    found: dict[str, int] = {}
-    function = ""
-    for line in listing.splitlines():
-        header = _FUNCTION.match(line)
-        if header:
-            function = header[1]
-        elif re.search(r"\bprefetchw\b", line):
-            found[function] = found.get(function, 0) + 1
-    return found
 
 
 def main() -> int:
@@ -36,13 +24,7 @@ def main() -> int:
     if not Path(name).exists():
         print(f"{name} is not built")
         return 1
-    listing = subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", "--demangle=rust", name],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    found = prefetches(listing.stdout)
+    found = listing.count(listing.disassembled(name), _PREFETCH)
     bad = 0
     for way in _WAYS:
         count = sum(n for function, n in found.items() if function.endswith(way))
