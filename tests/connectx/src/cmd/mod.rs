@@ -6,6 +6,23 @@
 //! lengths, looks up the opcode and calls the handler. Handlers stand in one file per object, and
 //! each file lists its commands in a `COMMANDS` table.
 
+/// A row of a `COMMANDS` table: opcode, name, layout of the input, least bytes of the output (16 unless said
+/// otherwise), handler. Before the modules that use it.
+macro_rules! command {
+    ($opcode:literal, $name:literal, $in:ident, $min_out:expr, $handler:expr) => {
+        $crate::cmd::Command {
+            opcode: $opcode,
+            name: $name,
+            min_in: $crate::size!($in),
+            min_out: $min_out,
+            handler: $handler,
+        }
+    };
+    ($opcode:literal, $name:literal, $in:ident, $handler:expr) => {
+        command!($opcode, $name, $in, 0x10, $handler)
+    };
+}
+
 pub mod cq;
 mod eq;
 mod flow;

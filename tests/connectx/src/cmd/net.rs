@@ -10,18 +10,6 @@ use crate::net::sq::{Sq, State};
 use crate::net::wq::WorkQueue;
 use crate::{field, size};
 
-macro_rules! command {
-    ($opcode:literal, $name:literal, $in:ident, $out:literal, $handler:ident) => {
-        Command {
-            opcode: $opcode,
-            name: $name,
-            min_in: size!($in),
-            min_out: $out,
-            handler: $handler,
-        }
-    };
-}
-
 pub(super) const COMMANDS: &[Command] = &[
     command!(
         0x904,

@@ -8,18 +8,6 @@ use crate::hca::{Hca, Pd, QCounters, TransportDomain, Uar, Xrcd};
 use crate::ifc::Field;
 use crate::{field, size};
 
-macro_rules! command {
-    ($opcode:literal, $name:literal, $in:ident, $handler:ident) => {
-        Command {
-            opcode: $opcode,
-            name: $name,
-            min_in: size!($in),
-            min_out: 0x10,
-            handler: $handler,
-        }
-    };
-}
-
 pub(super) const COMMANDS: &[Command] = &[
     command!(0x800, "ALLOC_PD", mlx5_ifc_alloc_pd_in_bits, alloc_pd),
     command!(0x801, "DEALLOC_PD", mlx5_ifc_dealloc_pd_in_bits, dealloc_pd),

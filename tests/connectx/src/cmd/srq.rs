@@ -11,18 +11,6 @@ use crate::qp::context::NO_USER_INDEX;
 use crate::srq::{Extended, Srq, SrqConfig, SrqKind};
 use crate::{field, size};
 
-macro_rules! command {
-    ($opcode:literal, $name:literal, $in:ident, $min_out:expr, $handler:expr) => {
-        Command {
-            opcode: $opcode,
-            name: $name,
-            min_in: size!($in),
-            min_out: $min_out,
-            handler: $handler,
-        }
-    };
-}
-
 pub(super) const COMMANDS: &[Command] = &[
     command!(
         0x700,
