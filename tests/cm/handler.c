@@ -42,10 +42,7 @@ static int handler_accept(struct handler *handler, struct rdma_cm_id *id,
 	err = side_open_on(side, mlx5_ulp_open_cm_id(id, NULL));
 	if (err)
 		return err;
-	memset(side->memory, 0, BYTES);
-	handler->memory.address = cpu_to_be64((uintptr_t)side->memory);
-	handler->memory.key = cpu_to_be32(mlx5_ulp_region_key(side->region));
-	handler->memory.bytes = cpu_to_be32(BYTES);
+	side_offer(side, &handler->memory);
 	mlx5_ulp_cm_param(side->queue, id, offer, &param);
 	param.private_data = &handler->memory;
 	param.private_data_len = sizeof(handler->memory);
@@ -85,12 +82,11 @@ static int handler_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		memcpy(&handler->told, event->param.conn.private_data, sizeof(handler->told));
 		err = mlx5_ulp_cm_ready(side->queue, id, NULL) ?: rdma_accept(id, NULL);
-		complete(&handler->step);
 		break;
 	default:
 		err = FAIL("event %d, status %d", event->event, event->status);
 	}
-	if (err) {
+	if (err || event->event == RDMA_CM_EVENT_CONNECT_RESPONSE) {
 		handler->result = err;
 		complete(&handler->step);
 	}

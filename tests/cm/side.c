@@ -92,6 +92,14 @@ void side_close(struct side *side)
 	side->memory = NULL;
 }
 
+void side_offer(struct side *side, struct memory *memory)
+{
+	memset(side->memory, 0, BYTES);
+	memory->address = cpu_to_be64((uintptr_t)side->memory);
+	memory->key = cpu_to_be32(mlx5_ulp_region_key(side->region));
+	memory->bytes = cpu_to_be32(BYTES);
+}
+
 int side_write(struct side *side, const struct memory *to)
 {
 	int i, err = 0;
@@ -145,10 +153,7 @@ static int server_request(void *context, struct mlx5_ulp_conn_request *request)
 	}
 	if (side->conn || side_open(side, mlx5_ulp_conn_ibdev(request->conn)))
 		return -EBUSY;
-	memset(side->memory, 0, BYTES);
-	server->memory.address = cpu_to_be64((uintptr_t)side->memory);
-	server->memory.key = cpu_to_be32(mlx5_ulp_region_key(side->region));
-	server->memory.bytes = cpu_to_be32(BYTES);
+	side_offer(side, &server->memory);
 	request->queue = side->queue;
 	request->ops = &side_ops;
 	request->context = side;

@@ -50,6 +50,8 @@ extern const struct mlx5_ulp_conn_ops side_ops;
 int side_open(struct side *side, struct ib_device *ibdev);
 int side_open_on(struct side *side, struct mlx5_ulp_device *device);
 void side_close(struct side *side);
+/* Empties its memory, and says where it is. */
+void side_offer(struct side *side, struct memory *memory);
 /* Posts a WRITE of each piece of its memory to the peer's. */
 int side_write(struct side *side, const struct memory *to);
 
