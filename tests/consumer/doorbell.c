@@ -13,20 +13,6 @@
 
 #include "test.h"
 
-/* A WRITE of @length bytes from @offset on, to the same offset. */
-static struct mlx5_ulp_write pair_write(const struct pair *pair, struct tally *tally,
-					struct mlx5_ulp_sge *sge, size_t offset, u32 length)
-{
-	*sge = pair_sge(pair, offset, length);
-	return (struct mlx5_ulp_write) {
-		.request = &tally->request,
-		.sge = sge,
-		.num_sge = 1,
-		.remote_addr = pair_remote(pair, offset),
-		.rkey = mlx5_ulp_region_key(pair->to),
-	};
-}
-
 /* One WRITE at a time: each of them is rung for by itself. */
 int test_lone(void)
 {
@@ -79,6 +65,30 @@ int test_lone_inline(void)
 	return err;
 }
 
+/* A queue whose peer is not connected: nothing that is posted completes. */
+static int lonely_open(struct pair *pair, struct tally *tally)
+{
+	const struct mlx5_ulp_queue_attr attr = { .depth = 128 };
+
+	tally_init(tally);
+	return pair_open(pair, 64, &attr) ?: pair_connect_sender(pair, NULL);
+}
+
+static int lonely_post(struct pair *pair, struct tally *tally, int i)
+{
+	struct mlx5_ulp_sge sge;
+	struct mlx5_ulp_write write = pair_write(pair, tally, &sge, i * 8, 8);
+
+	return EXPECT(mlx5_ulp_post_write(pair->sender, &write), 0);
+}
+
+/* The peer comes: what is with the device, two WRITEs, arrives. */
+static int lonely_no_more(struct pair *pair, struct tally *tally)
+{
+	return pair_connect_receiver(pair) ?: tally_wait(tally, 2, 20) ?:
+	       pair_compare(pair, 0, 16);
+}
+
 /*
  * The second of two WRITEs waits, because the first one is under way and never
  * completes: the peer is not connected. Nothing but the clock shows it to the
@@ -86,21 +96,14 @@ int test_lone_inline(void)
  */
 int test_held(void)
 {
-	const struct mlx5_ulp_queue_attr attr = { .depth = 128 };
 	unsigned long end = jiffies + 20 * HZ;
 	struct mlx5_ulp_queue_stats stats;
-	struct mlx5_ulp_write write;
-	struct mlx5_ulp_sge sge;
 	struct tally tally;
 	struct pair pair;
-	int i, err;
+	int err;
 
-	err = pair_open(&pair, 64, &attr) ?: pair_connect_sender(&pair, NULL);
-	tally_init(&tally);
-	for (i = 0; !err && i < 2; i++) {
-		write = pair_write(&pair, &tally, &sge, i * 8, 8);
-		err = EXPECT(mlx5_ulp_post_write(pair.sender, &write), 0);
-	}
+	err = lonely_open(&pair, &tally) ?: lonely_post(&pair, &tally, 0) ?:
+	      lonely_post(&pair, &tally, 1);
 	while (!err) {
 		mlx5_ulp_queue_query_stats(pair.sender, &stats);
 		if (stats.doorbells == 2)
@@ -109,9 +112,7 @@ int test_held(void)
 		usleep_range(100, 1000);
 	}
 	err = err ?: EXPECT(atomic_read(&tally.ended), 0) ?:
-	      /* Both are with the device: now they arrive. */
-	      pair_connect_receiver(&pair) ?: tally_wait(&tally, 2, 20) ?:
-	      pair_compare(&pair, 0, 16);
+	      lonely_no_more(&pair, &tally);
 	pair_close(&pair);
 	return err;
 }
@@ -119,29 +120,22 @@ int test_held(void)
 /* What waits is rung for when it is asked for, and nothing is when nothing waits. */
 int test_flush(void)
 {
-	const struct mlx5_ulp_queue_attr attr = { .depth = 128 };
 	struct mlx5_ulp_queue_stats stats;
-	struct mlx5_ulp_write write;
-	struct mlx5_ulp_sge sge;
 	struct tally tally;
 	struct pair pair;
 	int i, err;
 
-	err = pair_open(&pair, 64, &attr) ?: pair_connect_sender(&pair, NULL);
-	tally_init(&tally);
+	err = lonely_open(&pair, &tally);
 	for (i = 0; !err && i < 4; i++) {
-		if (i < 2) {
-			write = pair_write(&pair, &tally, &sge, i * 8, 8);
-			err = EXPECT(mlx5_ulp_post_write(pair.sender, &write), 0);
-		} else {
+		if (i < 2)
+			err = lonely_post(&pair, &tally, i);
+		else
 			mlx5_ulp_flush(pair.sender);
-		}
 		/* The first WRITE is rung for at once, the second waits. */
 		mlx5_ulp_queue_query_stats(pair.sender, &stats);
 		err = err ?: EXPECT(stats.doorbells, i < 2 ? 1 : 2);
 	}
-	err = err ?: pair_connect_receiver(&pair) ?: tally_wait(&tally, 2, 20) ?:
-	      pair_compare(&pair, 0, 16);
+	err = err ?: lonely_no_more(&pair, &tally);
 	pair_close(&pair);
 	return err;
 }

@@ -137,6 +137,19 @@ u64 pair_remote(const struct pair *pair, size_t offset)
 	return (u64)(uintptr_t)pair->to_memory + offset;
 }
 
+struct mlx5_ulp_write pair_write(const struct pair *pair, struct tally *tally,
+				 struct mlx5_ulp_sge *sge, size_t offset, u32 length)
+{
+	*sge = pair_sge(pair, offset, length);
+	return (struct mlx5_ulp_write) {
+		.request = &tally->request,
+		.sge = sge,
+		.num_sge = 1,
+		.remote_addr = pair_remote(pair, offset),
+		.rkey = mlx5_ulp_region_key(pair->to),
+	};
+}
+
 /* Whether a range has arrived. */
 int pair_compare(const struct pair *pair, size_t offset, size_t length)
 {

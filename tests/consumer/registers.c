@@ -15,19 +15,13 @@ static struct pair pairs[QUEUES];
 /* One at a time, so that each is a doorbell. */
 static int ring_each(struct pair *pair)
 {
-	struct mlx5_ulp_sge sge = pair_sge(pair, 0, PIECE);
 	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
 	struct tally tally;
 	int i, err = 0;
 
 	tally_init(&tally);
-	write = (struct mlx5_ulp_write) {
-		.request = &tally.request,
-		.sge = &sge,
-		.num_sge = 1,
-		.remote_addr = pair_remote(pair, 0),
-		.rkey = mlx5_ulp_region_key(pair->to),
-	};
+	write = pair_write(pair, &tally, &sge, 0, PIECE);
 	for (i = 0; !err && i < WRITES; i++)
 		err = EXPECT(mlx5_ulp_post_write(pair->sender, &write), 0) ?:
 		      tally_wait(&tally, i + 1, 20);

@@ -47,6 +47,10 @@ struct tally {
 	u8 first_syndrome;
 };
 
+/* A WRITE of @length bytes from @offset on, to the same offset; @sge is its range. */
+struct mlx5_ulp_write pair_write(const struct pair *pair, struct tally *tally,
+				 struct mlx5_ulp_sge *sge, size_t offset, u32 length);
+
 void tally_init(struct tally *tally);
 /* Waits until @count requests have ended; 0, or -ETIMEDOUT after @seconds. */
 int tally_wait(struct tally *tally, int count, int seconds);
