@@ -63,6 +63,7 @@ use kernel::{
 use mlx5_ulp_bindings as bindings;
 
 /// Whether the consumer was told that the device goes.
+#[derive(Clone, Copy)]
 enum Notice {
     /// Not yet.
     Pending,
@@ -105,8 +106,8 @@ pub(super) struct Handle {
     owner: *mut module,
 }
 
-// SAFETY: `context` and the task are only handed back and compared; the module does its own locking; the registry is `Sync`, the rest is
-// `Send`.
+// SAFETY: `context` and the task are only handed back and compared; the module counts its users itself; the
+// registry is `Sync`, the rest is `Send`.
 unsafe impl Send for Handle {}
 // SAFETY: As above; what changes is behind locks.
 unsafe impl Sync for Handle {}
@@ -211,26 +212,19 @@ impl Handle {
     fn close(self: Arc<Self>) {
         let member: Arc<dyn Member> = self.clone();
         self.device.leave(&member);
-        let (wait, awaited) = {
+        let before = {
             let mut notice = self.notice.lock();
-            match *notice {
-                Notice::Pending => {
-                    *notice = Notice::Over;
-                    (false, false)
-                }
-                Notice::Running(task) => (task != current_task(), false),
-                Notice::Leaving => {
-                    *notice = Notice::Over;
-                    (false, true)
-                }
-                Notice::Over => (false, false),
+            let before = *notice;
+            if let Notice::Pending | Notice::Leaving = before {
+                *notice = Notice::Over;
             }
+            before
         };
-        if wait {
+        if matches!(before, Notice::Running(task) if task != current_task()) {
             self.told.wait_for_completion();
         }
         self.shutdown();
-        if awaited {
+        if let Notice::Leaving = before {
             self.told.complete_all();
         }
     }
