@@ -32,8 +32,12 @@ class VMError(Exception):
     """A guest did not come up, or went away, or does not answer."""
 
 
+class GuestHangs(VMError):
+    """A guest does not answer."""
+
+
 class EmulatorFault(VMError):
-    """The guest died of the emulator: nothing that was tested has to do with it."""
+    """The guest died of the emulator, or did not come up: nothing that was tested has to do with it."""
 
 
 # While a CPU goes through code that another one is changing, emulation now and then runs the breakpoint that stood
@@ -140,7 +144,11 @@ class Guest:
         self._closer.enter_context(self._agent)
         self._buffer = b""
         self.alive = True
-        answer = self._answer(_BOOT_SECONDS * self._scale)
+        try:
+            answer = self._answer(_BOOT_SECONDS * self._scale)
+        except GuestHangs as error:
+            # On a busy host, emulated timers now and then get lost while the kernel calibrates its own by them.
+            raise EmulatorFault(f"at boot, {error}") from error
         if answer != f"ready {self.kernel.release}":
             raise VMError(f"the guest came up wrongly: {answer}")
 
@@ -155,7 +163,7 @@ class Guest:
                 self._require_connectx()
                 if time.monotonic() > deadline:
                     self.alive = False
-                    raise VMError(f"the guest hangs: no answer in {seconds:.0f} s") from None
+                    raise GuestHangs(f"the guest hangs: no answer in {seconds:.0f} s") from None
                 continue
             except ConnectionError:
                 data = b""
