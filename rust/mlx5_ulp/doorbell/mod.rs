@@ -2,8 +2,9 @@
 
 //! Telling the HCA that there is work.
 //!
-//! [`policy`] decides when, [`blueflame`] whether the WQE comes along, [`register`] does it; [`pending`],
-//! [`hold`] and [`timer`] see to it that nothing waits too long. The record in memory and the register in the BAR are objects of [`crate::hw`].
+//! [`policy`] decides when, by what [`sample`] measures among other things, [`blueflame`] whether the WQE comes
+//! along, [`register`] does it; [`pending`], [`hold`] and [`timer`] see to it that nothing waits too long. The
+//! record in memory and the register in the BAR are objects of [`crate::hw`].
 
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod blueflame;
@@ -14,6 +15,8 @@ pub(crate) mod pending;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod policy;
 pub(crate) mod register;
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod sample;
 pub(crate) mod timer;
 
 // What `pending` is built with; its tests have others.

@@ -23,6 +23,12 @@ pub const ADAPTIVE_MAX: u32 = 16;
 /// Where [`Mode::Adaptive`] starts.
 pub const ADAPTIVE_START: u32 = 4;
 
+/// From so many requests in flight on, [`Mode::Adaptive`] goes by the load alone: throughput is what counts then.
+pub const DEEP: u32 = 64;
+
+/// So many measurements make one judgement.
+pub const JUDGED: u32 = 4;
+
 /// How the doorbell is rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -30,7 +36,7 @@ pub enum Mode {
     Each,
     /// After a fixed number of WQEs.
     Batch,
-    /// After a number of WQEs that follows the load: requests in flight, which is their rate times their latency.
+    /// After a number of WQEs that follows the load and the latency that is measured.
     Adaptive,
 }
 
@@ -95,6 +101,14 @@ pub struct Policy {
     max_batch: u32,
     /// As `limit` while the poster says that more follows: what he builds is a batch, whatever the load.
     chain_limit: u32,
+    /// Whether the last round of completions in [`Mode::Adaptive`] was about a lone request.
+    lone: bool,
+    /// Whether what was measured lets [`Mode::Adaptive`] have larger batches.
+    may_grow: bool,
+    /// Measurements since the last judgement, and their sums, nanoseconds.
+    measured: u32,
+    waited: i64,
+    total: i64,
 }
 
 impl Policy {
@@ -118,6 +132,11 @@ impl Policy {
             },
             chain_limit,
             waiting: 0,
+            lone: false,
+            may_grow: true,
+            measured: 0,
+            waited: 0,
+            total: 0,
         }
     }
 
@@ -204,15 +223,21 @@ impl Policy {
     /// when it began. `busy` as in [`Policy::posted`].
     ///
     /// This is the load by which [`Mode::Adaptive`] moves its limit: to the double while more than four
-    /// batches of that size are under way, down to half when there are not even two.
+    /// batches of that size are under way, if what is measured allows it; down to half when lone requests
+    /// follow one another. That the load falls is no reason: at the end of a burst it does, and the next one
+    /// comes.
     #[inline]
     pub fn completed(&mut self, load: u32, busy: bool) -> Option<Cause> {
         if self.mode == Mode::Adaptive {
-            if load / 4 > self.limit {
+            if load / 4 > self.limit && self.may_grow {
                 self.limit = self.limit.saturating_mul(2).min(self.max_batch);
-            } else if load / 2 < self.limit {
-                self.limit = (self.limit / 2).max(1);
             }
+            // Once is the end of a burst.
+            let lone = load <= 1 && self.limit > 1;
+            if lone && self.lone {
+                self.halve();
+            }
+            self.lone = lone;
         }
         if self.waiting == 0 {
             None
@@ -225,17 +250,55 @@ impl Policy {
         }
     }
 
-    /// Loads that leave the limit as it is: see [`Policy::completed`].
+    /// A batch was measured, under this `load`: its first WQE waited for `waited` of the `total` nanoseconds
+    /// that its request took.
+    ///
+    /// [`JUDGED`] of them decide: those that open a batch may wait for a quarter of their latency. If they
+    /// do for longer, [`Mode::Adaptive`] halves its limit; it lets it grow while they wait for less than an
+    /// eighth. This is what the load does not tell: how fast batches fill, and how long the device takes.
+    pub fn measured(&mut self, waited: i64, total: i64, load: u32) {
+        if self.mode != Mode::Adaptive {
+            return;
+        }
+        if load >= DEEP {
+            return self.judge(true);
+        }
+        self.measured = self.measured.wrapping_add(1);
+        self.waited = self.waited.saturating_add(waited);
+        self.total = self.total.saturating_add(total);
+        if self.measured < JUDGED {
+            return;
+        }
+        let (waited, total) = (self.waited, self.total);
+        self.judge(waited < total / 8);
+        if waited > total / 4 {
+            self.halve();
+        }
+    }
+
+    /// Measurements are judged; others follow.
+    fn judge(&mut self, may_grow: bool) {
+        self.may_grow = may_grow;
+        (self.measured, self.waited, self.total) = (0, 0, 0);
+    }
+
+    /// Down by one step. Where each WQE is rung nothing waits, so nothing is measured: from there it may grow.
+    fn halve(&mut self) {
+        self.limit = (self.limit / 2).max(1);
+        self.may_grow |= self.limit == 1;
+    }
+
+    /// Loads that leave everything as it is: see [`Policy::completed`].
     pub fn calm(&self) -> core::ops::RangeInclusive<u32> {
         if self.mode != Mode::Adaptive {
             return 0..=u32::MAX;
         }
-        let low = if self.limit > 1 {
-            self.limit.saturating_mul(2)
-        } else {
-            0
-        };
-        let high = if self.limit < self.max_batch {
+        if self.lone {
+            // Whatever comes next.
+            return u32::MAX..=u32::MAX;
+        }
+        let low = if self.limit > 1 { 2 } else { 0 };
+        let high = if self.limit < self.max_batch && self.may_grow {
             self.limit.saturating_mul(4).saturating_add(3)
         } else {
             u32::MAX
@@ -253,7 +316,7 @@ impl Policy {
             return None;
         }
         if self.mode == Mode::Adaptive && in_flight / 2 < self.limit {
-            self.limit = (self.limit / 2).max(1);
+            self.halve();
         }
         Some(Cause::Hold)
     }
@@ -381,15 +444,20 @@ mod tests {
     fn a_calm_load_changes_nothing_and_any_other_does() {
         for max in 1..=ADAPTIVE_MAX {
             let mut p = Policy::new(Mode::Adaptive, 4, max);
-            // All limits that there are: down from the start, and up.
+            // All limits that there are: down from the start, and up; then some that must not grow.
             for round in 0..200 {
+                match round {
+                    100..104 => p.measured(2, 9, 0),
+                    120..124 => p.measured(1, 9, 0),
+                    _ => {}
+                }
                 let load = if round < 20 { 0 } else { 400 };
                 p.completed(load, true);
                 for load in 0..200 {
                     let mut q = p.clone();
                     q.completed(load, true);
                     assert_eq!(
-                        q.limit() == p.limit(),
+                        (q.limit(), q.lone) == (p.limit(), p.lone),
                         p.calm().contains(&load),
                         "{p:?} {load}"
                     );
@@ -412,6 +480,77 @@ mod tests {
         assert_eq!(p.limit(), 16);
         assert_eq!(p.held(31), Some(Cause::Hold));
         assert_eq!(p.limit(), 8);
+    }
+
+    /// With a limit of 16, after measurements of such a wait for each 1000 ns.
+    fn judged(waits: &[i64], load: u32) -> Policy {
+        let mut p = Policy::new(Mode::Adaptive, 4, 16);
+        p.completed(128, true);
+        p.completed(128, true);
+        assert_eq!(p.limit(), 16);
+        for waited in waits {
+            p.measured(*waited, 1000, load);
+        }
+        p
+    }
+
+    #[test]
+    fn a_batch_may_wait_for_a_quarter_of_its_latency() {
+        let few = DEEP - 1;
+        // Four decide, by their mean.
+        assert_eq!(judged(&[1000; 3], few).limit(), 16);
+        assert_eq!(judged(&[1000, 0, 0, 1], few).limit(), 8);
+        assert_eq!(judged(&[250; 4], few).limit(), 16);
+        assert_eq!(judged(&[251; 4], few).limit(), 8);
+        assert_eq!(judged(&[251; 8], few).limit(), 4);
+        assert_eq!(judged(&[i64::MAX; 400], few).limit(), 1);
+        // Where throughput counts, none does.
+        assert_eq!(judged(&[251; 8], DEEP).limit(), 16);
+    }
+
+    #[test]
+    fn batches_grow_again_when_the_first_waits_for_an_eighth() {
+        let grown = |waits: &[i64]| {
+            let mut p = judged(waits, 10);
+            p.completed(128, true);
+            p.limit()
+        };
+        let worse = [251; 4];
+        assert_eq!(grown(&worse), 8);
+        assert_eq!(grown(&[worse, [125; 4]].concat()), 8);
+        assert_eq!(grown(&[worse, [124; 4]].concat()), 16);
+        assert_eq!(grown(&[&worse[..], &[124; 3]].concat()), 8);
+        assert_eq!(grown(&[worse, [124; 4], [125; 4]].concat()), 8);
+        // Where nothing waits, nothing is measured.
+        assert_eq!(grown(&[worse; 4].concat()), 2);
+    }
+
+    #[test]
+    fn lone_requests_that_follow_one_another_are_rung_for_by_themselves() {
+        let mut p = Policy::new(Mode::Adaptive, 4, 16);
+        for limit in [4, 2, 1, 1] {
+            p.completed(1, false);
+            assert_eq!(p.limit(), limit);
+        }
+        // Not so the ends of bursts.
+        let mut p = judged(&[], 0);
+        for _ in 0..10 {
+            p.completed(60, true);
+            p.completed(1, false);
+            assert_eq!(p.limit(), 16);
+        }
+    }
+
+    #[test]
+    fn only_the_adaptive_mode_goes_by_what_is_measured() {
+        for mode in [Mode::Each, Mode::Batch] {
+            let mut p = Policy::new(mode, 8, 16);
+            let limit = p.limit();
+            for _ in 0..10 {
+                p.measured(100, 100, 1);
+            }
+            assert_eq!(p.limit(), limit);
+        }
     }
 
     #[test]

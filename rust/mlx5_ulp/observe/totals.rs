@@ -6,7 +6,10 @@ use super::opcodes::{
     self,
     Mix, //
 };
-use crate::wqe::opcode::Opcode;
+use crate::{
+    doorbell::sample::Latency,
+    wqe::opcode::Opcode, //
+};
 use core::sync::atomic::{
     AtomicU64,
     Ordering::Relaxed, //
@@ -70,6 +73,12 @@ pub struct PostCounters {
     pub more_blocks: Counter,
     /// Basic blocks of WQEs that were written to the doorbell register as a whole.
     pub blueflame_blocks: Counter,
+    /// Batches that were measured: see [`crate::doorbell::sample`].
+    pub samples: Counter,
+    /// Sum of what their first requests took, nanoseconds.
+    pub sampled_ns: Counter,
+    /// Sum of what these waited for the doorbell, nanoseconds.
+    pub waited_ns: Counter,
     /// Of `posted`, by opcode. Those with the first one, the usual one, are all that are left of the sum.
     opcodes: [Counter; opcodes::COUNT],
 }
@@ -80,6 +89,13 @@ impl PostCounters {
         if let Some(counter) = self.opcodes.get(opcodes::place(opcode)) {
             counter.add(1);
         }
+    }
+
+    /// A batch was measured.
+    pub fn measured(&self, latency: &Latency) {
+        self.samples.add(1);
+        self.sampled_ns.add(latency.total.max(0) as u64);
+        self.waited_ns.add(latency.waited.max(0) as u64);
     }
 
     /// What was posted, by opcode; it was `posted` in all.
@@ -180,6 +196,12 @@ pub struct Totals {
     pub batches: [u64; BATCHES],
     /// See [`PostCounters::full`].
     pub full: u64,
+    /// See [`PostCounters::samples`].
+    pub samples: u64,
+    /// See [`PostCounters::sampled_ns`].
+    pub sampled_ns: u64,
+    /// See [`PostCounters::waited_ns`].
+    pub waited_ns: u64,
     /// See [`CompletionCounters::completed`].
     pub completed: u64,
     /// See [`CompletionCounters::errors`].
@@ -219,6 +241,9 @@ impl Totals {
             causes: post.causes(doorbells),
             batches,
             full: post.full.get(),
+            samples: post.samples.get(),
+            sampled_ns: post.sampled_ns.get(),
+            waited_ns: post.waited_ns.get(),
             completed: completion.completed.get(),
             errors: completion.errors.get(),
             flushed: completion.flushed.get(),
@@ -251,6 +276,9 @@ impl Totals {
             (&mut self.blueflame_blocks, other.blueflame_blocks),
             (&mut self.doorbells, other.doorbells),
             (&mut self.full, other.full),
+            (&mut self.samples, other.samples),
+            (&mut self.sampled_ns, other.sampled_ns),
+            (&mut self.waited_ns, other.waited_ns),
             (&mut self.completed, other.completed),
             (&mut self.errors, other.errors),
             (&mut self.flushed, other.flushed),
@@ -293,7 +321,7 @@ impl Totals {
     }
 
     /// Every number with the name it is shown under.
-    pub fn named(&self) -> [(&'static str, u64); 13 + CAUSES + BATCHES] {
+    pub fn named(&self) -> [(&'static str, u64); 16 + CAUSES + BATCHES] {
         let [limit, idle, last, flush, hold, mode] = self.causes;
         let [b1, b2, b4, b8, b16, more] = self.batches;
         [
@@ -322,6 +350,9 @@ impl Totals {
             ("batch_5_to_8", b8),
             ("batch_9_to_16", b16),
             ("batch_above_16", more),
+            ("latency_samples", self.samples),
+            ("latency_sum_ns", self.sampled_ns),
+            ("waited_sum_ns", self.waited_ns),
         ]
     }
 }
@@ -348,9 +379,14 @@ mod tests {
             &completion.switches,
             &completion.blocks,
         ];
+        let samples = [&post.samples, &post.sampled_ns, &post.waited_ns];
         // One of each class of batches.
         let batches = [1, 2, 3, 5, 9, 17].map(|wqes| &post.batches[wqes]);
-        let all = all.into_iter().chain(&post.causes).chain(batches);
+        let all = all
+            .into_iter()
+            .chain(&post.causes)
+            .chain(batches)
+            .chain(samples);
         for (i, counter) in all.enumerate() {
             counter.add(i as u64 + 1);
         }
@@ -365,7 +401,7 @@ mod tests {
         assert_eq!(values.remove(1), 2 * doorbells);
         assert_eq!(values[12], 2 * (doorbells - (13..=18).sum::<u64>()));
         values[12] = 2 * 13;
-        assert_eq!(values, (1..=24).map(|n| 2 * n).collect::<Vec<u64>>());
+        assert_eq!(values, (1..=27).map(|n| 2 * n).collect::<Vec<u64>>());
     }
 
     #[test]

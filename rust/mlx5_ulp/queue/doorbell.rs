@@ -63,6 +63,7 @@ impl SendQueue {
         // Read under the lock: of two who configure, the later one has the later values.
         let config = params.doorbell();
         let shorter = poster.hold.set(config.max_hold_us, now());
+        poster.sample.forget();
         // `close` waits for the lock before it stops the timer.
         if let Some(ns) = shorter.filter(|_| self.state() != State::Gone) {
             self.timer.start(ns);
@@ -108,8 +109,9 @@ impl SendQueue {
 
     /// Tells those who complete when to look after the poster.
     pub(super) fn expect(&self, poster: &Poster) {
-        if self.space.is_watched() || self.owes_report.load(Relaxed) {
-            // Always: somebody may wait for room, a report in any case.
+        let asked = self.space.is_watched() || poster.sample.is_under_way();
+        if asked || self.owes_report.load(Relaxed) {
+            // Always: somebody may wait for room, a report in any case; or a batch is being measured.
             self.pending.expect(u32::MAX..=u32::MAX);
         } else if self.deferring.load(Relaxed) {
             self.pending.expect(poster.policy.calm());
@@ -155,8 +157,17 @@ impl SendQueue {
             if counted && !self.expects_completion(poster.signaled_rung) {
                 return self.ring_if(poster, Some(Cause::Idle));
             }
-            if let Some(ns) = poster.hold.begin(now()) {
+            let now = now();
+            if let Some(ns) = poster.hold.begin(now) {
                 self.timer.start(ns);
+            }
+            // Whoever says what follows knows what he does.
+            if counted
+                && poster.policy.mode() == Mode::Adaptive
+                && poster.sample.begin(self.credit.posted(), now)
+            {
+                // Who completes sees this in time: the HCA cannot complete what it is not shown.
+                self.expect(poster);
             }
         }
     }
@@ -173,12 +184,19 @@ impl SendQueue {
     #[inline(always)]
     pub(super) fn rung(&self, poster: &mut Poster, at: &Cursor, cause: Cause) -> u32 {
         if poster.policy.waiting() != 0 {
-            self.pending.end();
+            self.waits_no_more(poster);
         }
         let wqes = poster.policy.rung(at.wqes);
         poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
         self.post_counters.rung(cause as usize, wqes);
         wqes
+    }
+
+    /// What waits is about to be rung for.
+    #[inline(never)]
+    fn waits_no_more(&self, poster: &mut Poster) {
+        self.pending.end();
+        poster.sample.rung(now);
     }
 
     /// As [`SendQueue::ring_now`], with the tracepoint; the last WQE itself goes to the doorbell register
@@ -276,13 +294,18 @@ impl SendQueue {
             // Nothing waits.
             return;
         }
-        let mut poster = self.poster.lock();
+        let mut guard = self.poster.lock();
+        let poster = &mut *guard;
         let busy = self.expects_completion(poster.signaled_rung);
         let before = poster.policy.limit();
+        if let Some(latency) = poster.sample.completed(self.credit.retired(), now) {
+            poster.policy.measured(latency.waited, latency.total, load);
+            self.post_counters.measured(&latency);
+        }
         let cause = poster.policy.completed(load, busy);
-        self.watch_batch(&poster, before);
-        self.expect(&poster);
-        self.ring_if(&mut poster, cause);
+        self.watch_batch(poster, before);
+        self.expect(poster);
+        self.ring_if(poster, cause);
     }
 }
 

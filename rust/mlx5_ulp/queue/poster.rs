@@ -11,7 +11,8 @@ use crate::{
         blueflame::BlueFlame,
         hold::Hold,
         policy::Policy,
-        register::Doorbell, //
+        register::Doorbell,
+        sample::Sample, //
     },
     sync::{
         opaque,
@@ -65,6 +66,8 @@ pub(super) struct Poster {
     pub(super) head: [u8; 8],
     /// How long WQEs wait at most.
     pub(super) hold: Hold,
+    /// How long requests take, and wait.
+    pub(super) sample: Sample,
     /// Whether the next places to be written to are prefetched.
     pub(super) prefetch: bool,
     /// Which WQEs go to the doorbell register themselves.

@@ -43,6 +43,7 @@ use crate::{
             Policy, //
         },
         register::Doorbell,
+        sample::Sample,
         timer::Timer, //
     },
     hw::{
@@ -244,6 +245,7 @@ impl SendQueue {
                 doorbell: Doorbell::none(),
                 head: [0; 8],
                 hold: hold::Hold::new(),
+                sample: Sample::new(),
                 prefetch: false,
                 blueflame: BlueFlame::OFF,
                 merge: None,

@@ -27,6 +27,7 @@ pub mod doorbell {
     pub mod hold;
     pub mod pending;
     pub mod policy;
+    pub mod sample;
 
     fn full_barrier() {
         atomic::fence(atomic::Ordering::SeqCst);

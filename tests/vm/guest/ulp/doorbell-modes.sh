@@ -46,13 +46,21 @@ set_param doorbell_batch 4
 # Under load the adaptive mode batches.
 set_param doorbell_mode adaptive
 before=$(counted batch_9_to_16)
+samples=$(counted latency_samples) took=$(counted latency_sum_ns) waited=$(counted waited_sum_ns)
 consumer_test loaded
 [ "$(counted batch_9_to_16)" -gt "$before" ] || fail "no large batches"
+# It measures some of them.
+samples=$(($(counted latency_samples) - samples))
+took=$(($(counted latency_sum_ns) - took)) waited=$(($(counted waited_sum_ns) - waited))
+echo "$samples batches measured: $took ns, of these $waited before the doorbell"
+[ $samples -ge 1 ] && [ $waited -gt 0 ] && [ $took -gt $waited ] || fail "$samples batches measured: $took, $waited ns"
 set_param doorbell_mode batch
+samples=$(counted latency_samples)
 set_param doorbell_batch 16
 before=$(counted batch_9_to_16)
 consumer_test loaded
 [ "$(counted batch_9_to_16)" -gt "$before" ] || fail "no batches of 16"
+expect "batches measured in mode batch" "$(($(counted latency_samples) - samples))" 0
 set_param doorbell_max_hold_us 50
 
 # Four CPUs post, and the mode changes all the time.
