@@ -378,11 +378,10 @@ impl Hold {
         self.0.ibdev.as_ptr()
     }
 
-    /// Whether mlx5_core takes the device for dead.
-    pub(crate) fn is_dead(&self) -> bool {
-        // SAFETY: `mdev` is valid by the type invariants; a word that mlx5_core may change meanwhile.
-        let state = unsafe { (&raw const (*self.mdev()).state).read_volatile() };
-        state == bindings::mlx5_device_state_MLX5_DEVICE_STATE_INTERNAL_ERROR
+    /// Whether mlx5_core does not ask the device any more: it has died, or its bus has.
+    pub(crate) fn is_down(&self) -> bool {
+        // SAFETY: `mdev` is valid by the type invariants.
+        unsafe { bindings::mlx5_ulp_shim_is_down(self.mdev()) }
     }
 
     /// The device that does DMA, for mapping memory; valid as long as `self`.

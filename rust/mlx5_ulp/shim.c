@@ -107,6 +107,13 @@ void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq)
 	wait_for_completion(&cq->free);
 }
 
+bool mlx5_ulp_shim_is_down(const struct mlx5_core_dev *mdev)
+{
+	return pci_channel_offline(mdev->pdev) ||
+	       READ_ONCE(mdev->cmd.state) != MLX5_CMDIF_STATE_UP ||
+	       READ_ONCE(mdev->state) == MLX5_DEVICE_STATE_INTERNAL_ERROR;
+}
+
 void mlx5_ulp_shim_lock_init(spinlock_t *lock)
 {
 	spin_lock_init(lock);

@@ -69,6 +69,9 @@ int mlx5_ulp_shim_sg_pages(struct scatterlist *sgl, unsigned int nents, u64 *pag
  */
 void mlx5_ulp_shim_cq_quiesce(struct mlx5_core_cq *cq);
 
+/* What mlx5_cmd_is_down() of mlx5_core says, which it keeps to itself. */
+bool mlx5_ulp_shim_is_down(const struct mlx5_core_dev *mdev);
+
 /* The physical function of @pdev, itself if it is one; the port above, or NULL. */
 struct pci_dev *mlx5_ulp_shim_physfn(struct pci_dev *pdev);
 struct pci_dev *mlx5_ulp_shim_upstream(struct pci_dev *pdev);

@@ -140,3 +140,17 @@ pub(crate) fn exec<I, O>(hold: &Hold, inbox: &mut Mailbox<I>) -> Result<Mailbox<
     })?;
     Ok(outbox)
 }
+
+/// Runs `command`, which destroys an object, and once more if the device has died of it or before it. Sleeps.
+///
+/// A card that is pulled out while it works does not answer, and the removal of the driver, which may be what waits
+/// for us, no longer cuts that short: the command times out. By then mlx5_core takes the device for dead, does not
+/// ask it any more, and answers that the object is destroyed (`mlx5_cmd_exec()` and `mlx5_internal_err_ret_value()` in
+/// `drivers/net/ethernet/mellanox/mlx5/core/cmd.c`). Nothing is left of such a device that could use our memory.
+///
+/// # Errors
+///
+/// Those of [`exec`]: the object may exist, and the device may use what it was given for it.
+pub(crate) fn destroy(hold: &Hold, mut command: impl FnMut() -> Result) -> Result {
+    command().or_else(|e| if hold.is_down() { command() } else { Err(e) })
+}

@@ -6,6 +6,7 @@ use super::{
     barrier,
     buffer::DmaBuffer,
     cmd::{
+        self,
         field,
         Mailbox, //
     },
@@ -376,13 +377,16 @@ impl<H: CompletionHandler> Cq for CompletionQueue<H> {
 impl<H: CompletionHandler> Drop for CompletionQueue<H> {
     fn drop(&mut self) {
         let mcq = self.inner.core.mcq.get();
-        // SAFETY: By the type invariants mlx5_core knows the queue; `hold` keeps the device alive.
-        // Queue pairs on it would have a reference to `self`. On success it has waited for
-        // running callbacks.
-        let err = unsafe { bindings::mlx5_core_destroy_cq(self.hold.mdev(), mcq) };
-        if err != 0 {
+        let destroyed = cmd::destroy(&self.hold, || {
+            // SAFETY: By the type invariants mlx5_core knows the queue; the hold keeps the device alive.
+            // Queue pairs on it would have a reference to `self`. On success it has waited for running
+            // callbacks. A call that failed has taken the queue out of mlx5_core's tables and has not let go
+            // of it: the next finds it in none, and goes on.
+            to_result(unsafe { bindings::mlx5_core_destroy_cq(self.hold.mdev(), mcq) })
+        });
+        if let Err(e) = destroyed {
             pr_err!(
-                "completion queue {:#x} cannot be destroyed (error {err}), its memory is given up\n",
+                "completion queue {:#x} cannot be destroyed ({e:?}), its memory is given up\n",
                 self.inner.core.number()
             );
             // SAFETY: The queue was created, and after a failed command mlx5_core has taken it

@@ -16,6 +16,7 @@
 use super::{
     access::Access,
     cmd::{
+        self,
         field,
         Mailbox, //
     },
@@ -262,11 +263,14 @@ impl MemoryKey {
             return Ok(());
         }
         self.live = false;
-        // SAFETY: The domain keeps the device alive, and the key is destroyed once.
-        let err = unsafe { bindings::mlx5_core_destroy_mkey(self.pd.hold().mdev(), self.key) };
-        to_result(err).inspect_err(|_| {
+        let destroyed = cmd::destroy(self.pd.hold(), || {
+            // SAFETY: The domain keeps the device alive. The key was created, and a call that failed has not
+            // destroyed it.
+            to_result(unsafe { bindings::mlx5_core_destroy_mkey(self.pd.hold().mdev(), self.key) })
+        });
+        destroyed.inspect_err(|e| {
             pr_err!(
-                "memory key {:#x} cannot be destroyed: error {err}, its memory is given up\n",
+                "memory key {:#x} cannot be destroyed ({e:?}), its memory is given up\n",
                 self.key
             );
             if let Some(mapping) = &mut self.mapping {

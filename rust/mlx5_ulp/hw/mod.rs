@@ -16,6 +16,11 @@
 //! mlx5_core answers destroy commands with success without asking it
 //! (`mlx5_internal_err_ret_value()` in `drivers/net/ethernet/mellanox/mlx5/core/cmd.c`), and
 //! memory is freed, as all mlx5 drivers do: DMA has been disabled with the function by then.
+//! A command that the device died of has failed nevertheless, so it is given a second time
+//! ([`cmd::destroy`], for objects of all kinds).
+//!
+//! A doorbell register has no memory of ours behind it: mlx5_core gives its page back, and says
+//! so in the log when the firmware did not take it.
 
 pub(crate) mod access;
 pub(crate) mod barrier;

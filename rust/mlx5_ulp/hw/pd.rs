@@ -2,6 +2,7 @@
 
 //! Protection domains.
 
+use super::cmd;
 use crate::device::Hold;
 use kernel::{
     error::to_result,
@@ -43,12 +44,14 @@ impl ProtectionDomain {
 
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
-        // SAFETY: `hold` keeps the device alive. Whatever uses the domain has a reference to
-        // `self`, so nothing does.
-        let err = unsafe { bindings::mlx5_core_dealloc_pd(self.hold.mdev(), self.number) };
-        if err != 0 {
+        let destroyed = cmd::destroy(&self.hold, || {
+            // SAFETY: The hold keeps the device alive. Whatever uses the domain has a reference to
+            // `self`, so nothing does; a call that failed has given nothing back.
+            to_result(unsafe { bindings::mlx5_core_dealloc_pd(self.hold.mdev(), self.number) })
+        });
+        if let Err(e) = destroyed {
             pr_warn!(
-                "protection domain {:#x} cannot be given back: error {err}\n",
+                "protection domain {:#x} cannot be given back ({e:?})\n",
                 self.number
             );
         }

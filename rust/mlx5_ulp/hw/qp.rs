@@ -5,6 +5,7 @@
 use super::{
     buffer::DmaBuffer,
     cmd::{
+        self,
         exec,
         field,
         Mailbox, //
@@ -200,16 +201,7 @@ impl QueuePair {
 impl Drop for QueuePair {
     fn drop(&mut self) {
         self.hold.events().forget(self.number);
-        let destroyed = self.destroy().or_else(|e| {
-            // A command that the device died of is not answered. Those that come after its death is known are, by
-            // mlx5_core: nothing is left of it that could use our memory.
-            if e == ETIMEDOUT && self.hold.is_dead() {
-                self.destroy()
-            } else {
-                Err(e)
-            }
-        });
-        if let Err(e) = destroyed {
+        if let Err(e) = cmd::destroy(&self.hold, || self.destroy()) {
             // What it was told to do it may still do, with memory that its consumer takes back when the requests have
             // ended. In RESET and in ERROR it does nothing, but may still look at its ring and record.
             let rests = self.to_reset().or_else(|_| self.to_error()).is_ok();
