@@ -18,7 +18,10 @@ use super::{
 };
 use crate::{
     device::Hold,
-    queue::shape::ReceiveRing, //
+    queue::shape::{
+        ReceiveRing,
+        RING_ALIGNMENT, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -91,6 +94,9 @@ impl QueuePair {
         }
         // The receive queue comes first, the send queue directly behind it.
         let send_offset = config.receive.map_or(0, ReceiveRing::bytes);
+        if send_offset % RING_ALIGNMENT != 0 {
+            return Err(EINVAL);
+        }
         let bytes = send_offset + (1usize << (u32::from(log_blocks) + LOG_BLOCK_BYTES));
         let ring = DmaBuffer::new(hold.clone(), bytes)?;
         let record = DoorbellRecord::new(hold.clone())?;
@@ -158,7 +164,7 @@ impl QueuePair {
         self.number
     }
 
-    /// First byte of the send queue, 64-byte aligned at least, and a page's start if there
+    /// First byte of the send queue, aligned to [`RING_ALIGNMENT`], and a page's start if there
     /// is no receive queue.
     pub(crate) fn send_ring(&self) -> *mut u8 {
         self.ring.as_ptr().as_ptr().wrapping_add(self.send_offset)

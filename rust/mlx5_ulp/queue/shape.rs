@@ -68,6 +68,10 @@ pub struct ReceiveShape {
     pub max_sge: u32,
 }
 
+/// Send rings start at a multiple of so many bytes, two basic blocks: one that is alone starts with a page, and one behind
+/// a receive ring where that ends.
+pub const RING_ALIGNMENT: usize = 2 * BB;
+
 /// A receive ring: receives of the same length each, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveRing {
@@ -91,7 +95,7 @@ impl ReceiveRing {
         (slot << (self.log_stride & 31)) + within as usize * DS
     }
 
-    /// Length in bytes: at least a basic block, so that a send ring may follow.
+    /// Length in bytes, a multiple of [`RING_ALIGNMENT`] since a send ring may follow.
     pub const fn bytes(self) -> usize {
         1 << (self.log_entries.wrapping_add(self.log_stride) & 63)
     }
@@ -118,8 +122,9 @@ impl ReceiveShape {
         if stride > max_stride {
             return None;
         }
-        // No ring is smaller than a basic block (`set_rq_size()` in `drivers/infiniband/hw/mlx5/qp.c`).
-        let least = (BB as u32).checked_div(stride)?.max(1);
+        // For the device it need not be more than a basic block (`set_rq_size()` in
+        // `drivers/infiniband/hw/mlx5/qp.c`).
+        let least = (RING_ALIGNMENT as u32).checked_div(stride)?.max(1);
         let entries = self.depth.next_power_of_two().max(least);
         Some(ReceiveRing {
             log_entries: entries.trailing_zeros() as u8,
@@ -138,7 +143,7 @@ mod tests {
             let ring = ReceiveShape { depth, max_sge }.ring(512);
             ring.map(|r| (r.log_entries, r.log_stride))
         };
-        assert_eq!(ring(1, 1), Some((2, 4)));
+        assert_eq!(ring(1, 1), Some((3, 4)));
         assert_eq!(ring(5, 3), Some((3, 6)));
         assert_eq!(ring(1, 32), Some((0, 9)));
         assert_eq!(ring(1, 33), None);
@@ -154,6 +159,17 @@ mod tests {
             let with = |max_sge| ReceiveShape { depth: 1, max_sge }.ring(max_stride);
             assert_eq!(with(most).is_some(), max_stride >= 16, "{max_stride}");
             assert_eq!(with(most + 1), None, "{max_stride}");
+        }
+    }
+
+    #[test]
+    fn a_send_ring_behind_it_is_aligned() {
+        for depth in (1..100).chain([1 << 10, 1 << 15]) {
+            for max_sge in 1..=32 {
+                let ring = ReceiveShape { depth, max_sge }.ring(512).unwrap();
+                assert_eq!(ring.bytes() % 128, 0, "{depth} of {max_sge}");
+                assert!(1 << ring.log_entries >= depth && ring.segments() >= max_sge);
+            }
         }
     }
 
