@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 
 use crate::config::{FunctionConfig, Kind};
+use crate::iseg::MAX_TIMEOUT;
 use crate::timing::Timing;
 use crate::wire::Mac;
 
@@ -19,7 +20,7 @@ Serves the functions of a software ConnectX, each on a vfio-user socket of its o
   --function KIND,...   a function: pf or vf; socket=PATH, mac=XX:XX:XX:XX:XX:XX, and how
                         it is set up on its bus: aspm=off|l0s|l1|both, mrrs=BYTES,
                         mps=BYTES, rcb=64|128, width=LANES, speed=2.5|5|8|16,
-                        msix=VECTORS, msix-table=OFFSET
+                        msix=VECTORS, msix-table=OFFSET; command-timeout=SECONDS for its driver
   --control PATH        socket for questions: one JSON object per line
   --counters FILE       write all counters as JSON at exit
   --script FILE         requests as for the control socket, executed at the start
@@ -90,6 +91,10 @@ fn function(index: u16, text: &str) -> Result<FunctionArgs, String> {
             Some(("socket", path)) => socket = Some(PathBuf::from(path)),
             Some(("mac", text)) => {
                 config.mac = mac(text).ok_or(format!("{text} is no unicast MAC address"))?;
+            }
+            Some(("command-timeout", text)) => {
+                let seconds = text.parse().ok().filter(|s| (1..=MAX_TIMEOUT).contains(s));
+                config.command_timeout = Some(seconds.ok_or(format!("{text} is no time-out"))?);
             }
             Some((name, value)) if config.pci.set(name, value).is_some() => {}
             _ => return Err(format!("--function {text}: unknown setting {part}")),
@@ -170,7 +175,7 @@ mod tests {
         let args = Args::parse([
             "--function",
             "pf,socket=/tmp/a,mac=02:00:00:00:00:0a,msix=8",
-            "--function=vf,socket=/tmp/b",
+            "--function=vf,socket=/tmp/b,command-timeout=20",
             "--scramble-reserved=7",
             "--canary-pages",
             "--timing=wire=5",
@@ -185,6 +190,8 @@ mod tests {
         );
         assert_eq!(a.config.mac, [2, 0, 0, 0, 0, 0xa]);
         assert_eq!((a.config.pci.vectors, b.config.pci.vectors), (8, 64));
+        let timeouts = (a.config.command_timeout, b.config.command_timeout);
+        assert_eq!(timeouts, (None, Some(20)));
         assert_eq!((a.config.scramble, b.config.scramble), (Some(7), Some(8)));
         assert!(a.config.pages.canary);
         let wire = 5;
@@ -213,6 +220,10 @@ mod tests {
             (
                 vec!["--function", "pf,socket=x,mrrs=100"],
                 "unknown setting mrrs=100",
+            ),
+            (
+                vec!["--function", "pf,socket=x,command-timeout=0"],
+                "0 is no time-out",
             ),
             (vec!["--timing=wire"], "--timing wire: not STAGE=NS"),
             (vec!["--frobnicate"], "--frobnicate"),

@@ -42,6 +42,8 @@ pub struct FunctionConfig {
     pub timing: Timing,
     /// How the function is set up on its bus.
     pub pci: Settings,
+    /// How long its driver is told to wait for the answer to a command, in seconds; `None` leaves it the driver's default.
+    pub command_timeout: Option<u32>,
 }
 
 /// Pages the firmware asks for.
@@ -77,6 +79,7 @@ impl FunctionConfig {
             pages: PageRequest::default(),
             timing: Timing::default(),
             pci: Settings::default(),
+            command_timeout: None,
         }
     }
 

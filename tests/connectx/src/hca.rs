@@ -149,7 +149,7 @@ impl Hca {
             io,
             state: State::Disabled,
             issi: 0,
-            iseg: InitSegment::default(),
+            iseg: InitSegment::new(config.command_timeout),
             caps: Caps::new(config.vhca_id()),
             pages: Pages::new(config.pages),
             port: Port::default(),

@@ -25,16 +25,34 @@ const HEALTH_HW_ID: u32 = 0x212;
 /// `health_buffer.rfr_severity`: request for reset; a severity is given, and it is "critical".
 const FATAL: u32 = (1 << 7) | (1 << 3) | 2;
 
+/// Unit of a time-out: seconds (`tout_convert_iseg_to_ms()` in `lib/tout.c`).
+const SECONDS: u32 = 1 << 29;
+/// Longest time-out in its unit.
+pub const MAX_TIMEOUT: u32 = (1 << 20) - 1;
+/// `cmd_q_init_to` in seconds: the driver's own default. That it is not zero says that there are time-outs here.
+const INIT_TIMEOUT: u32 = 2;
+
 /// State behind the segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitSegment {
     addr_h: u32,
     addr_l: u32,
+    /// How long drivers wait for the answer to a command, in seconds, if it tells them.
+    command_timeout: Option<u32>,
     /// The firmware has died: health syndrome, and when.
     dead: Option<(u8, u64)>,
 }
 
 impl InitSegment {
+    /// The segment after a reset. Drivers wait `command_timeout` seconds for the answer to a command, at most
+    /// [`MAX_TIMEOUT`], or as long as they do by themselves (`tout_def_sw_val`: a minute).
+    pub fn new(command_timeout: Option<u32>) -> Self {
+        Self {
+            command_timeout,
+            ..Self::default()
+        }
+    }
+
     /// Address of the command queue as the driver wrote it.
     pub fn command_queue(&self) -> u64 {
         (u64::from(self.addr_h) << 32) | u64::from(self.addr_l & !0xfff)
@@ -61,6 +79,9 @@ impl InitSegment {
             0x22c => (now / 1_000_000_000) as u32,
             0x230 => HEALTH_FW_VER,
             0x234 => HEALTH_HW_ID,
+            // cmd_exec_to and cmd_q_init_to.
+            0xff8 => self.command_timeout.map_or(0, |time| SECONDS | time),
+            0xffc => self.command_timeout.map_or(0, |_| SECONDS | INIT_TIMEOUT),
             // The free running clock runs at device_frequency_khz = 1 GHz.
             0x1000 => (now >> 32) as u32,
             0x1004 => now as u32,
@@ -71,7 +92,7 @@ impl InitSegment {
                 let now = self.dead.map_or(now, |(_, since)| since);
                 (now / 100_000_000) as u32 & 0xff_ffff
             }
-            // initializing, health syndromes and time-outs among others: nothing to tell.
+            // initializing and health syndromes among others: nothing to tell.
             _ => 0,
         }
     }
@@ -127,6 +148,17 @@ mod tests {
         assert_eq!(read(&iseg, 0x1010, 1 << 30), read(&iseg, 0x1010, 1 << 40));
         assert_eq!(read(&iseg, 0x238, 0) >> 31, 1, "request for reset");
         assert_eq!(read(&iseg, 0x23c, 0), 0x0001_0000);
+    }
+
+    #[test]
+    fn time_outs_are_told_if_they_are_set() {
+        let read = |timeout| {
+            let mut words = [0; 8];
+            InitSegment::new(timeout).read(0xff8, &mut words, 0);
+            words
+        };
+        assert_eq!(read(None), [0; 8]);
+        assert_eq!(read(Some(20)), [0x20, 0, 0, 20, 0x20, 0, 0, 2]);
     }
 
     #[test]

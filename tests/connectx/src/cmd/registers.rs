@@ -23,6 +23,8 @@ pub(super) const COMMANDS: &[Command] = &[Command {
 const DATA: usize = 0x10;
 /// Bytes of PFCC (`mlx5_ifc_pfcc_reg_bits`).
 const PFCC: usize = 0x20;
+/// Bytes of DTOR (`mlx5_ifc_dtor_reg_bits`).
+const DTOR: usize = 0x3c;
 /// Longest register: PPCNT.
 const MAX_REGISTER: usize = 0x100;
 
@@ -50,6 +52,8 @@ fn access_reg(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
         0x5008 => MAX_REGISTER,
         0x6001 => 0x40,
         0x7004 => 0x10,
+        0xc00e if !write => DTOR,
+        0xc00e => return bad_param("DTOR is read-only"),
         _ => return bad_param("unknown register"),
     };
     if input.0.len() < DATA + size {
@@ -64,6 +68,8 @@ fn access_reg(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
         // Counters of the physical port: the group asked for is echoed, all are zero.
         0x5008 => {}
         0x6001 => node_description(hca, &mut reg, write)?,
+        // No time-out but the driver's own.
+        0xc00e => reg.fill(0),
         // Host endianness: little endian is all there is.
         _ => {}
     }
