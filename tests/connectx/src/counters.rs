@@ -58,6 +58,8 @@ pub struct Counters {
     pub wqes: u64,
     /// Send queue WQEs that were not fetched from memory but taken from a BlueFlame register.
     pub wqes_from_blueflame: u64,
+    /// WQEs of QPs in which a reserved bit was set.
+    pub wqes_with_reserved_bits: u64,
     /// Receive WQEs consumed.
     pub recv_wqes: u64,
     /// Frames that left through the port.

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use super::context::Attributes;
 use super::env::{Env, QpEvent};
 use super::ring::{Fetched, RingError};
-use super::work::{Malformed, Task, Work};
+use super::work::{reserved, Malformed, Task, Work};
 use super::Qp;
 use super::{local, send};
 use crate::cqfmt::syndrome::Syndrome;
@@ -245,6 +245,9 @@ fn fetch(qp: &mut Qp, env: &mut Env<'_>) -> Step {
             env.io.event(qp.number, "WQE Fetch Start", before.into());
             env.io.counters.wqes += 1;
             qp.stats.wqes += 1;
+            if fetched.bytes.as_deref().is_some_and(reserved::is_set) {
+                env.io.counters.wqes_with_reserved_bits += 1;
+            }
             let mut message = message(fetched, qp.number, &qp.attributes);
             if let Some((syndrome, vendor)) = env.io.faults.send(qp.number) {
                 message.work = Err(LocalFailure {

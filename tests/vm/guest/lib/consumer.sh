@@ -35,15 +35,23 @@ consumer_test() {
 	done
 }
 
-# consumer_tests TEST...: all that they need, the tests, and that nothing of them is left.
+# untidy: WQEs that the device has seen with reserved bits set.
+untidy() {
+	ask '"cmd":"counters"' '[.functions[].wqes_with_reserved_bits] | add'
+}
+
+# consumer_tests TEST...: all that they need, the tests, and that nothing of them is left, nor was in their WQEs of those
+# that stood there before.
 consumer_tests() {
-	local before
+	local before untidy
 	drivers mlx5_0 mlx5_1
 	network
 	load mlx5_ulp
 	before=$(objects)
+	untidy=$(untidy)
 	consumer_test "$@"
 	same_objects "$before"
+	expect "WQEs with reserved bits" "$(untidy)" "$untidy"
 	rmmod mlx5_ulp
 }
 

@@ -5,6 +5,7 @@
 //! [`decode`] takes it apart: the bytes come from a ring that the guest fills, so every sequence of bytes has an answer.
 
 mod decode;
+pub mod reserved;
 
 use crate::mkey::context::CONTEXT_LEN as MKEY_LEN;
 use crate::wire::Tail;
