@@ -134,6 +134,7 @@ const CONTEXT: usize = 0x100;
 /// The NIC vport context: addresses, MTU, filters of the netdev.
 #[derive(Debug)]
 pub struct NicVport {
+    kind: Kind,
     /// The context without the address list.
     pub context: [u8; CONTEXT],
     /// Unicast addresses that the driver wants, besides the permanent one.
@@ -167,6 +168,7 @@ impl NicVport {
             *to = from;
         }
         Self {
+            kind: config.kind,
             context,
             unicast: Vec::new(),
             multicast: Vec::new(),
@@ -182,12 +184,18 @@ impl NicVport {
         mac
     }
 
-    /// Whether an address is the function's own, or that of a group which the driver has asked for.
-    pub fn is_listed(&self, dmac: Mac) -> bool {
-        if is_group(&dmac) {
-            dmac == [0xff; 6] || self.multicast.contains(&dmac)
-        } else {
-            dmac == self.mac() || self.unicast.contains(&dmac)
+    /// Whether a frame to this address is for the function, from whomever.
+    ///
+    /// Before a physical function stands the switch of physical functions (MPFS), whose table is filled with addresses
+    /// of one each: groups are in none, and pass (`mlx5e_execute_l2_action` in `en_fs.c`). It is left to the flow
+    /// tables which of them somebody wants. Before a virtual function stands the eswitch, whose manager makes a rule for
+    /// each group in the list of the virtual port, and so for no other (`esw_add_mc_addr` in `eswitch.c`); broadcast
+    /// is one of them (`mlx5e_fill_addr_array` in `en_fs.c`).
+    pub fn is_for(&self, dmac: Mac) -> bool {
+        match (is_group(&dmac), self.kind) {
+            (true, Kind::Pf) => true,
+            (true, Kind::Vf) => self.multicast.contains(&dmac),
+            (false, _) => dmac == self.mac() || self.unicast.contains(&dmac),
         }
     }
 
@@ -199,7 +207,7 @@ impl NicVport {
             false => flag(field!(mlx5_ifc_nic_vport_context_bits, promisc_uc)),
         };
         let all = flag(field!(mlx5_ifc_nic_vport_context_bits, promisc_all));
-        all || promiscuous || self.is_listed(dmac)
+        all || promiscuous || self.is_for(dmac)
     }
 }
 
@@ -243,15 +251,21 @@ mod tests {
 
     #[test]
     fn the_filter_knows_own_group_and_promiscuous() {
-        let config = FunctionConfig::new(0, Kind::Pf);
-        let mut vport = NicVport::new(&config);
-        assert_eq!(vport.mac(), config.mac);
-        assert!(vport.accepts(config.mac) && vport.accepts([0xff; 6]));
-        assert!(!vport.accepts([2, 0, 0, 0, 0, 9]) && !vport.accepts([0x33, 0x33, 0, 0, 0, 1]));
-        vport.multicast.push([0x33, 0x33, 0, 0, 0, 1]);
-        assert!(vport.accepts([0x33, 0x33, 0, 0, 0, 1]));
-        let promisc = field!(mlx5_ifc_nic_vport_context_bits, promisc_all);
-        ifc::set(&mut vport.context, promisc, 1);
-        assert!(vport.accepts([2, 0, 0, 0, 0, 9]));
+        const GROUP: Mac = [0x33, 0x33, 0, 0, 0, 1];
+        const STRANGER: Mac = [2, 0, 0, 0, 0, 9];
+        for kind in [Kind::Pf, Kind::Vf] {
+            let config = FunctionConfig::new(0, kind);
+            let mut vport = NicVport::new(&config);
+            assert_eq!(vport.mac(), config.mac);
+            assert!(vport.accepts(config.mac) && !vport.accepts(STRANGER));
+            for group in [GROUP, [0xff; 6]] {
+                assert_eq!(vport.accepts(group), kind == Kind::Pf);
+                vport.multicast.push(group);
+                assert!(vport.accepts(group) && vport.is_for(group));
+            }
+            let promisc = field!(mlx5_ifc_nic_vport_context_bits, promisc_all);
+            ifc::set(&mut vport.context, promisc, 1);
+            assert!(vport.accepts(STRANGER) && !vport.is_for(STRANGER));
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 //! Frames that a function sends to itself.
 //!
-//! A frame to an Ethernet address of the function's own, or to a group that it listens to, is brought to the function's
-//! own receive side, unless its virtual port has that switched off (`nic_vport_context.disable_uc_local_lb` and
+//! A frame to an Ethernet address of the function's own, or to a group that would come to it from others, too
+//! ([`NicVport::is_for`](crate::vport::NicVport::is_for)), is brought to the function's own receive side, unless its virtual port has that switched off (`nic_vport_context.disable_uc_local_lb` and
 //! `disable_mc_local_lb`). A TIR does not take what comes from its own transport domain, unless it says so by
 //! `self_lb_block`. The name of that field says the opposite, but the drivers set its bits to let frames in
 //! (`MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC` in `drivers/infiniband/hw/mlx5/qp.c`, the loopback test in `en_selftest.c`).
@@ -37,7 +37,7 @@ pub(super) fn send(hca: &mut Hca, sqn: u32, frame: &[u8]) -> Onward {
     } else {
         field!(mlx5_ifc_nic_vport_context_bits, disable_uc_local_lb)
     };
-    if ifc::flag(&hca.vport.context, off) || !hca.vport.is_listed(headers.dmac) {
+    if ifc::flag(&hca.vport.context, off) || !hca.vport.is_for(headers.dmac) {
         return Onward::Wire;
     }
     let tis = hca.net.sqs.get(sqn).and_then(|sq| sq.tis);

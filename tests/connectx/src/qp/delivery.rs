@@ -29,7 +29,7 @@ pub fn receive(hca: &mut Hca, frame: &[u8]) {
         }
     };
     let group = net::is_multicast(&packet.path.dst);
-    // The port takes in what the driver has asked for: the Ethernet addresses of groups are in a list of the vport.
+    // A group has an Ethernet address, which has to be for the port.
     let wanted = !group || hca.vport.accepts(packet.path.dst_mac);
     let consistent = group == net::is_group(&packet.path.dst_mac);
     let (qps, mut env) = env::split(hca);

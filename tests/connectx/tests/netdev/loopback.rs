@@ -2,13 +2,14 @@
 
 //! Frames that a function sends to itself, and those that its port does not let out.
 
+use connectx::config::Kind;
 use connectx::driver::command;
 use connectx::faults::{inject, Injection};
 use connectx::{field, size};
 
 use crate::stage::*;
 
-/// A group that the driver listens to.
+/// A group that the driver has not asked for.
 const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 7];
 
 impl Netdev {
@@ -57,7 +58,7 @@ impl Netdev {
         let left = !self.driver.hca.take_output().frames.is_empty();
         let back = self.driver.hca.io.counters.recv_wqes - before == 1;
         if back {
-            let place = u64::from(index);
+            let place = before;
             assert_eq!(
                 self.driver.read::<300>(RECEIVED + 0x1000 * place),
                 frame[..]
@@ -83,7 +84,6 @@ fn what_comes_back_is_chosen_by_port_and_receiver() {
             let mut n = Netdev::new();
             n.set_local_loopback(on);
             n.let_in(bits);
-            n.driver.hca.vport.multicast.push(GROUP);
             n.post_receive(0, 1024);
             assert_eq!(n.send(0, dmac), want, "{on} {bits} {dmac:x?}");
         }
@@ -108,12 +108,16 @@ fn other_domains_hear_each_other() {
 }
 
 #[test]
-fn a_group_that_nobody_asked_for_stays_outside() {
-    let mut n = Netdev::new();
+fn the_eswitch_brings_a_virtual_function_what_its_driver_asked_for() {
+    let mut n = Netdev::of(Kind::Vf);
     n.set_local_loopback(true);
     n.let_in(3);
     n.post_receive(0, 1024);
     assert_eq!(n.send(0, GROUP), (true, false));
+    n.driver.hca.receive(1, &frame(GROUP, 64));
+    assert_eq!(n.driver.hca.io.counters.frames_dropped, 1);
+    n.driver.hca.vport.multicast.push(GROUP);
+    assert_eq!(n.send(1, GROUP), (true, true));
 }
 
 #[test]

@@ -83,7 +83,11 @@ macro_rules! create_queue {
 
 impl Netdev {
     pub fn new() -> Self {
-        let mut driver = Driver::initialized(Kind::Pf);
+        Self::of(Kind::Pf)
+    }
+
+    pub fn of(kind: Kind) -> Self {
+        let mut driver = Driver::initialized(kind);
         let uar = driver.create(&command(0x802, 0, 16));
         let pd = driver.create(&command(0x800, 0, 16));
         let td = driver.create(&command(0x816, 0, 16));
@@ -257,8 +261,8 @@ impl Netdev {
         ctrl
     }
 
-    /// Posts a WQE at `index` that sends `frame`: 18 bytes inline, the rest by key.
-    pub fn post_frame(&mut self, index: u16, frame: &[u8], key: u32) {
+    /// A WQE for `index` that sends `frame`: 18 bytes inline, the rest by key.
+    pub fn frame_wqe(&mut self, index: u16, frame: &[u8], key: u32) -> Vec<u8> {
         let mut wqe = self.ctrl(index, 0x0a, 4).to_vec();
         wqe.extend([0; 12]);
         wqe.extend(18u16.to_be_bytes());
@@ -268,10 +272,23 @@ impl Netdev {
         wqe.extend(key.to_be_bytes());
         wqe.extend(SENT.to_be_bytes());
         self.driver.write(SENT, &frame[18..]);
-        self.driver.write(SQ + 64 * u64::from(index % 16), &wqe);
+        wqe
+    }
+
+    /// Posts a WQE of one block at `index`.
+    pub fn post(&mut self, index: u16, wqe: &[u8]) {
+        self.driver.write(SQ + 64 * u64::from(index % 16), wqe);
         let counter = u32::from(index.wrapping_add(1)).to_be_bytes();
         self.driver.write(RECORDS + 132, &counter);
-        self.ring(&wqe[..8]);
+        // Whatever the WQE says.
+        let head = self.ctrl(index, 0, 0);
+        self.ring(&head[..8]);
+    }
+
+    /// Posts a WQE at `index` that sends `frame`.
+    pub fn post_frame(&mut self, index: u16, frame: &[u8], key: u32) {
+        let wqe = self.frame_wqe(index, frame, key);
+        self.post(index, &wqe);
     }
 
     pub fn ring(&mut self, head: &[u8]) {

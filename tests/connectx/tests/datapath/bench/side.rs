@@ -31,7 +31,12 @@ pub struct Side {
 
 impl Side {
     pub fn new(index: u16, scramble: Option<u64>) -> Self {
-        let mut config = FunctionConfig::new(index, FunctionKind::Pf);
+        let kind = if index == 0 {
+            FunctionKind::Pf
+        } else {
+            FunctionKind::Vf
+        };
+        let mut config = FunctionConfig::new(index, kind);
         config.scramble = scramble;
         let mac = config.mac;
         let mut hca = Hca::new(config);
