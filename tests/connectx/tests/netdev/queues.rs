@@ -41,6 +41,38 @@ fn a_wqe_in_the_blueflame_register_is_executed_from_there() {
 }
 
 #[test]
+fn a_wqe_says_where_it_stands_and_whose_it_is() {
+    // The first block of the ring, the second, and the first again after a round of indices.
+    for (at, said, queue, good) in [
+        (0, 0, 0, true),
+        (0, 1, 0, false),
+        (0, 16, 0, false),
+        (0, 0, 1, false),
+        (1, 0, 0, false),
+        (1, 0x101, 0, false),
+        (1, 1, 0, true),
+    ] {
+        let mut n = Netdev::new();
+        let sent = frame([0xff; 6], 100);
+        for before in 0..at {
+            n.post_frame(before, &sent, n.key);
+        }
+        n.driver.hca.take_output();
+        let mut wqe = n.frame_wqe(said, &sent, n.key);
+        let qpn = ((n.sqn + queue) << 8) | 4;
+        wqe[4..8].copy_from_slice(&qpn.to_be_bytes());
+        n.post(at, &wqe);
+        let case = format!("at {at} said {said} queue {queue}");
+        let left = !n.driver.hca.take_output().frames.is_empty();
+        assert_eq!(left, good, "{case}");
+        let cqe = n.cqe(SEND_CQ, at.into());
+        // Else a requester error, local QP operation.
+        let want = if good { (0, 0) } else { (13 << 4, 2) };
+        assert_eq!((cqe[63], if good { 0 } else { cqe[0x37] }), want, "{case}");
+    }
+}
+
+#[test]
 fn a_bad_key_stops_the_queue() {
     let mut n = Netdev::new();
     n.post_frame(0, &frame([0xff; 6], 100), n.key ^ 0x100);
