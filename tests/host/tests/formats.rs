@@ -13,6 +13,31 @@ use mlx5_ulp_host_tests::wqe::umr::{Mkey, UmrCtrl};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+/// What is left of all ones: the bits that are not reserved. Reserved ones are zero when they are written.
+fn written(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn reserved_bits_are_zero() {
+    // mlx5_wqe_ctrl_seg: two bits beside the length, two bytes behind the signature.
+    let ctrl = Ctrl::decode(&[0xff; 16]).encode();
+    assert_eq!(written(&ctrl), "ffffffffffffff3fff0000ffffffffff");
+    // mlx5_wqe_raddr_seg
+    let remote = RemoteAddr::decode(&[0xff; 16]).encode();
+    assert_eq!(written(&remote), "ffffffffffffffffffffffff00000000");
+    // mlx5_wqe_umr_ctrl_seg: flags, 3 reserved, counts and mask, offset, 28 reserved
+    let umr = UmrCtrl::decode(&[0xff; 48]).encode();
+    let want = format!("ff000000{}{}", "ff".repeat(16), "00".repeat(28));
+    assert_eq!(written(&umr), want);
+    // mlx5_mkey_seg: status, pcie_control, flags, version, qpn_mkey7_0, 4 reserved, flags_pd, start, length, 20 without a
+    // meaning here, xlt_oct_size, 3 reserved, log2_page_size, 4 reserved
+    let mkey = Mkey::decode(&[0xff; 64]).encode();
+    let (ones, zeroes) = ("ff".repeat(20), "00".repeat(20));
+    let want = format!("4000ff00ffffffff00000000{ones}{zeroes}ffffffff000000ff00000000");
+    assert_eq!(written(&mkey), want);
+}
+
 proptest! {
     #[test]
     fn control_segment(opmod: u8, index: u16, op: u8, qpn in 0u32..1 << 24, ds in 0u8..64,
