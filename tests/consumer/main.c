@@ -75,6 +75,7 @@ static const struct named_test tests[] = {
 	{ "mortal", test_mortal },
 	{ "leaving", test_leaving },
 	{ "registers", test_registers },
+	{ "unanswered", test_unanswered },
 	{ "names", test_names },
 	{ "names_churn", test_names_churn },
 	{ "scale", test_scale },
@@ -91,6 +92,7 @@ static void __exit mlx5_ulp_test_exit(void)
 	test_steady_end();
 	test_leaving_end();
 	test_registers_end();
+	test_unanswered_end();
 }
 
 module_init(mlx5_ulp_test_init);

@@ -141,6 +141,10 @@ void test_leaving_end(void);
 int test_registers(void);
 void test_registers_end(void);
 
+/* unanswered.c */
+int test_unanswered(void);
+void test_unanswered_end(void);
+
 /* names.c */
 int test_names(void);
 int test_names_churn(void);
