@@ -17,7 +17,7 @@ The header is the run of comment lines at the top of the script. Lines of the fo
     when          ``long`` for a test that only `make check-all` runs, ``long on 7.2`` for one that it alone
                   runs on these kernels
     kernels       the kernel series that it runs on; all of them by default
-    dmesg-allow   regular expression of a kernel log line that is expected; may be repeated
+    dmesg-allow   regular expression of a whole kernel log line that is expected; may be repeated
 """
 
 from __future__ import annotations

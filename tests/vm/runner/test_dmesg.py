@@ -72,6 +72,8 @@ class Faults(unittest.TestCase):
         text = "mlx5_core 0000:01:00.0: mlx5_cmd_out_err:838:(pid 1): CREATE_CQ failed"
         self.assertEqual(self.faults(4, text), 1)
         self.assertEqual(self.faults(6, text), 0)
+        self.assertEqual(self.faults(4, "nvme nvme0: long keepalive RTT (3256 ms)"), 1)
+        self.assertEqual(self.faults(3, "nvmet: ctrl 1 fatal error occurred!"), 1)
         self.assertEqual(self.faults(4, "ACPI: IRQ 4 override to edge(!), high(!)"), 0)
 
     def test_taint(self) -> None:
@@ -79,8 +81,9 @@ class Faults(unittest.TestCase):
 
     def test_announced(self) -> None:
         text = "mlx5_core 0000:01:00.0: CREATE_CQ failed"
-        self.assertEqual(self.faults(3, text, "CREATE_CQ failed"), 0)
-        self.assertEqual(self.faults(3, text, "CREATE_QP failed"), 1)
+        self.assertEqual(self.faults(3, text, r"mlx5_core [0-9a-f:.]+: CREATE_CQ failed"), 0)
+        self.assertEqual(self.faults(3, text, r"mlx5_core [0-9a-f:.]+: CREATE_QP failed"), 1)
+        self.assertEqual(self.faults(3, text, r"mlx5_core [0-9a-f:.]+: CREATE_CQ", "CREATE_CQ failed"), 1)
 
 
 if __name__ == "__main__":

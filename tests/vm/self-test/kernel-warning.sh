@@ -3,6 +3,6 @@
 #
 # Fails by a warning in the kernel log, though it announces another one.
 #
-# dmesg-allow: ^WARNING: CPU: 0 PID: 1 at expected\.c
+# dmesg-allow: WARNING: CPU: 0 PID: 1 at expected\.c:1 expected\+0x0/0x1
 
 echo "<4>WARNING: CPU: 0 PID: 1 at sudden.c:1 sudden+0x0/0x1" > /dev/kmsg

@@ -6,8 +6,8 @@
 #
 # functions: pf,vf
 # timeout: 120
-# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
-# dmesg-allow: ^mlx5_ulp_blk: ulpblk_d: the target stays away \(ETIMEDOUT\), given up$
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
+# dmesg-allow: mlx5_ulp_blk: ulpblk_d: the target stays away \(ETIMEDOUT\), given up
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

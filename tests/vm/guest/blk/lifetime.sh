@@ -6,9 +6,9 @@
 #
 # functions: pf,vf
 # timeout: 120
-# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote access error
-# dmesg-allow: ^mlx5_ulp_blk: ulpblk_d: the target stays away \(ENOENT\), given up$
-# dmesg-allow: ^mlx5_ulp_blk: ulpblk_d: the target has lost the data of the disk$
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote access error \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
+# dmesg-allow: mlx5_ulp_blk: ulpblk_d: the target stays away \(ENOENT\), given up
+# dmesg-allow: mlx5_ulp_blk: ulpblk_d: the target has lost the data of the disk
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -7,7 +7,7 @@
 # functions: pf,vf
 # cpus: 2
 # timeout: 180
-# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -9,8 +9,8 @@
 # guests: 2
 # boot: own
 # timeout: 400
-# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
-# dmesg-allow: ^mlx5_ulp_blk: ulpblk_d: the target stays away \([A-Z]+\), given up$
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
+# dmesg-allow: mlx5_ulp_blk: ulpblk_d: the target stays away \((ECONNREFUSED|ETIMEDOUT)\), given up
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -6,7 +6,7 @@
 # functions: pf,vf
 # when: long
 # timeout: 1800
-# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -7,7 +7,7 @@
 # when: long on 7.2
 # cpus: 2
 # timeout: 120
-# dmesg-allow: mlx5_core .*: Disabling rxhash, not supported when CQE compress is active
+# dmesg-allow: mlx5_core [0-9a-f:.]+ eth[01]: Disabling rxhash, not supported when CQE compress is active
 
 set -eu
 . /src/tests/vm/guest/lib/connectx.sh

@@ -8,6 +8,8 @@
 # functions: pf
 # when: long on 7.2
 # timeout: 400
+# dmesg-allow: nvme nvme0: (resetting controller|long keepalive RTT \([0-9]+ ms\))
+# dmesg-allow: block nvme0n1: no usable path - requeuing I/O
 
 set -eu
 . /src/tests/vm/guest/lib/connectx.sh

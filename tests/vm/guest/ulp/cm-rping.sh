@@ -10,7 +10,7 @@
 # cpus: 2
 # timeout: 180
 # What a client that is killed has in memory goes before its connection: a READ of ours may come in between.
-# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|transport retry counter exceeded) \(
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|transport retry counter exceeded) \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -8,7 +8,7 @@
 # when: long on 7.2
 # cpus: 2
 # timeout: 240
-# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|local protection error)
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|local protection error) \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -7,7 +7,7 @@
 # functions: pf,vf
 # cpus: 2
 # timeout: 120
-# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|memory window bind error|local QP operation error)
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|memory window bind error|local QP operation error) \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 # dmesg-allow: mlx5_ulp: a key to all memory was made for remote access
 
 set -eu

@@ -7,7 +7,8 @@
 # functions: pf,vf
 # cpus: 2
 # timeout: 180
-# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: (WQE|receive) [0-9]+ failed: (remote invalid request error|local length error)
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote invalid request error \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: receive [0-9]+ failed: local length error \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -7,12 +7,14 @@
 # functions: pf,vf
 # kernels: 7.3, debug
 # timeout: 240
-# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: .*
-# dmesg-allow: mlx5_core .*: mlx5_cmd_out_err:.* failed.*
-# dmesg-allow: mlx5_core .*: up_rel_func:.* failed to free uar index .*
-# dmesg-allow: mlx5_ulp: memory key 0x[0-9a-f]+ cannot be destroyed: error -[0-9]+, its memory is given up
-# dmesg-allow: mlx5_ulp: queue pair 0x[0-9a-f]+ cannot be destroyed \(.*\), its memory is given up(; .*)?
-# dmesg-allow: mlx5_ulp: (completion queue 0x[0-9a-f]+ cannot be destroyed \(.*\), its memory is given up|protection domain .*)
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (local QP operation error|local protection error|transport retry counter exceeded) \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote (access|aborted|operation|invalid request) error \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
+# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_cmd_out_err:[0-9]+:\(pid [0-9]+\): (CREATE_CQ|CREATE_MKEY|CREATE_QP|RST2INIT_QP|INIT2RTR_QP|RTR2RTS_QP|DESTROY_QP)\(0x[0-9a-f]+\) op_mod\(0x0\) failed, status no resources\(0xf\), syndrome \(0x0\), err\(-11\)
+# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_cmd_out_err:[0-9]+:\(pid [0-9]+\): (DESTROY_CQ|DEALLOC_UAR|DEALLOC_PD)\(0x[0-9a-f]+\) op_mod\(0x0\) failed, status resource busy\(0x6\), syndrome \(0x[0-9a-f]+\), err\(-16\)
+# dmesg-allow: mlx5_core [0-9a-f:.]+: up_rel_func:[0-9]+:\(pid [0-9]+\): failed to free uar index [0-9]+
+# dmesg-allow: mlx5_ulp: (memory key|queue pair) 0x[0-9a-f]+ cannot be destroyed \(EAGAIN\), its memory is given up
+# dmesg-allow: mlx5_ulp: completion queue 0x[0-9a-f]+ cannot be destroyed \(EBUSY\), its memory is given up
+# dmesg-allow: mlx5_ulp: protection domain 0x[0-9a-f]+ cannot be given back \(EBUSY\)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh

@@ -5,7 +5,9 @@
 #
 # functions: pf,vf
 # when: long on 7.2
-# dmesg-allow: mlx5_ulp: module parameter [a-z_]+=[a-z0-9]+: use
+# dmesg-allow: mlx5_ulp: module parameter doorbell_mode=sometimes: use each, batch or adaptive
+# dmesg-allow: mlx5_ulp: module parameter doorbell_batch=0: use a number from 1 to 64
+# dmesg-allow: mlx5_ulp: module parameter doorbell_max_hold_us=long: use a number from 1 to 1000000
 # dmesg-allow: mlx5_ulp_shim_refused: [0-9]+ callbacks suppressed
 # timeout: 180
 

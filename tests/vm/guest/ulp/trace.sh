@@ -7,7 +7,7 @@
 # functions: pf,vf
 # when: long on 7.2
 # timeout: 300
-# dmesg-allow: ^mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote access error \(
+# dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: remote access error \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
