@@ -198,13 +198,14 @@ static bool ended(const struct bench *bench)
 	return true;
 }
 
+/* 0, or -EIO if a request of any queue has. */
 static int failed(const struct bench *bench)
 {
 	u32 i;
 
 	for (i = 0; i < bench->c->queues; i++)
 		if (bench->queues[i]->status)
-			return bench->queues[i]->status;
+			return -EIO;
 	return 0;
 }
 

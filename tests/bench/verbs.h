@@ -10,6 +10,7 @@
  * @pd: protection domain, with a key that opens all memory to the peer
  * @gid_index: of the first GID of RoCE v2, which is link-local
  * @gid: that GID
+ * @mac: Ethernet address that goes with it
  * @mtu: of packets
  * @memory: of %BENCH_MEMORY bytes
  * @address: of it, for the device
@@ -19,6 +20,7 @@ struct verbs_device {
 	struct ib_pd *pd;
 	int gid_index;
 	union ib_gid gid;
+	u8 mac[ETH_ALEN];
 	enum ib_mtu mtu;
 	void *memory;
 	u64 address;

@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/etherdevice.h>
 #include <linux/vmalloc.h>
 #include <rdma/ib_cache.h>
 
@@ -66,8 +67,9 @@ static int find_gid(struct verbs_device *device)
 		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
 			device->gid = attr->gid;
 			device->gid_index = i;
+			err = rdma_read_gid_l2_fields(attr, NULL, device->mac);
 			rdma_put_gid_attr(attr);
-			return 0;
+			return err;
 		}
 		rdma_put_gid_attr(attr);
 	}
@@ -148,6 +150,8 @@ int verbs_connect(struct ib_qp *qp, const struct verbs_device *device,
 	rdma_ah_set_port_num(&rtr.ah_attr, VERBS_PORT);
 	rdma_ah_set_grh(&rtr.ah_attr, (union ib_gid *)&at->gid, 0, device->gid_index,
 			HOP_LIMIT, 0);
+	/* Nobody resolves addresses for the kernel's own users. */
+	ether_addr_copy(rtr.ah_attr.roce.dmac, at->mac);
 	return ib_modify_qp(qp, &init, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 				       IB_QP_ACCESS_FLAGS) ?:
 	       ib_modify_qp(qp, &rtr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
