@@ -34,7 +34,7 @@ pub struct Ip {
     pub start: usize,
     /// Where the payload of the IP packet starts.
     pub payload: usize,
-    /// Where the IP packet ends; padding may follow.
+    /// Where the IP packet ends by its header: padding may follow, or the frame be too short.
     pub end: usize,
 }
 
@@ -49,7 +49,8 @@ pub struct Headers {
     pub vlan: Option<u16>,
     /// Type of what follows the Ethernet header and the tag.
     pub ethertype: u16,
-    /// The IP part, if it is one and is not cut.
+    /// The IP part, if there is one and its header is not cut. Frames are told apart by headers alone: that a length
+    /// in one goes beyond the frame does not matter for that. (rdma-core's `test_flow` sends such IPv6 packets.)
     pub ip: Option<Ip>,
     /// Source and destination port, of unfragmented TCP and UDP.
     pub ports: Option<(u16, u16)>,
@@ -98,7 +99,7 @@ fn parse_ipv4(frame: &[u8], start: usize) -> Option<Ip> {
     let head = frame.get(start..start + 20)?;
     let len = usize::from(head[0] & 0xf) * 4;
     let end = start + usize::from(be16(frame, start + 2)?);
-    if head[0] >> 4 != 4 || len < 20 || end > frame.len() || start + len > end {
+    if head[0] >> 4 != 4 || len < 20 || start + len > end.min(frame.len()) {
         return None;
     }
     Some(Ip {
@@ -115,7 +116,7 @@ fn parse_ipv4(frame: &[u8], start: usize) -> Option<Ip> {
 fn parse_ipv6(frame: &[u8], start: usize) -> Option<Ip> {
     let head = frame.get(start..start + 40)?;
     let end = start + 40 + usize::from(be16(frame, start + 4)?);
-    if head[0] >> 4 != 6 || end > frame.len() {
+    if head[0] >> 4 != 6 {
         return None;
     }
     Some(Ip {
@@ -173,7 +174,7 @@ pub fn write_l4_checksum(frame: &mut [u8], ip: &Ip) {
         UDP => ip.payload + 6,
         _ => return,
     };
-    if at + 2 > ip.end {
+    if at + 2 > ip.end || ip.end > frame.len() {
         return;
     }
     put16(frame, at, 0);
@@ -186,16 +187,16 @@ pub fn write_l4_checksum(frame: &mut [u8], ip: &Ip) {
 }
 
 /// Whether the checksums of IP header and TCP or UDP are right: `(l3, l4)`. A packet without
-/// such a checksum counts as wrong.
+/// such a checksum counts as wrong, and so does one that is longer than the frame.
 pub fn verify(frame: &[u8], ip: &Ip) -> (bool, bool) {
     let l3 = match ip.addresses {
         Addresses::V4(..) => sum(frame.get(ip.start..ip.payload).unwrap_or(&[]), 0) == 0xffff,
         Addresses::V6(..) => true,
     };
-    let payload = frame.get(ip.payload..ip.end).unwrap_or(&[]);
+    let payload = frame.get(ip.payload..ip.end);
     let l4 = !ip.fragment
         && matches!(ip.protocol, TCP | UDP)
-        && sum(payload, pseudo_header(ip)) == 0xffff;
+        && payload.is_some_and(|payload| sum(payload, pseudo_header(ip)) == 0xffff);
     (l3, l4)
 }
 
@@ -280,12 +281,40 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_packet_has_no_ip_part() {
-        let frame = tcp(4);
+    fn a_cut_packet_has_its_headers_and_no_checksum() {
+        let mut frame = tcp(4);
+        let ip = Headers::parse(&frame).unwrap().ip.unwrap();
+        write_ip_checksum(&mut frame, &ip);
+        write_l4_checksum(&mut frame, &ip);
         for len in 0..frame.len() {
-            let headers = Headers::parse(&frame[..len]);
-            assert!(headers.is_none_or(|h| h.ip.is_none()), "{len}");
+            let cut = &mut frame[..len].to_vec();
+            let headers = Headers::parse(cut);
+            let found = headers.and_then(|headers| headers.ip);
+            assert_eq!(found, (len >= 34).then_some(ip), "{len}");
+            let ports = headers.and_then(|headers| headers.ports);
+            assert_eq!(ports.is_some(), len >= 38, "{len}");
+            if found.is_some() {
+                assert_eq!(verify(cut, &ip), (true, false), "{len}");
+                let before = cut.clone();
+                write_l4_checksum(cut, &ip);
+                assert_eq!(*cut, before, "{len}");
+            }
         }
+    }
+
+    #[test]
+    fn an_ipv6_packet_may_claim_more_than_there_is() {
+        let mut frame = vec![
+            1, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0,
+        ];
+        frame.extend([0, 48, UDP, 64]);
+        frame.extend([7; 32]);
+        frame.extend([4, 210, 22, 46, 0, 8, 0, 0]);
+        let headers = Headers::parse(&frame).unwrap();
+        let ip = headers.ip.unwrap();
+        assert_eq!(ip.addresses, Addresses::V6([7; 16], [7; 16]));
+        assert_eq!(headers.ports, Some((1234, 5678)));
+        assert_eq!(verify(&frame, &ip), (true, false));
     }
 
     #[test]
