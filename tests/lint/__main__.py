@@ -74,6 +74,10 @@ class Lint:
             # As the kernel does it: what its style takes for clear.
             clippy += ["--allow", "clippy::precedence"]
             self._run(f"clippy/{crate.name}", clippy, step.first_error, cwd=crate)
+        # Its program needs a C++ compiler, which is not here; the target is compiled without.
+        fuzz = cargo.CONNECTX.absolute() / "fuzz"
+        clippy = ["cargo", "clippy", "--locked", "--no-default-features", "--", "--deny", "warnings"]
+        self._run("clippy/fuzz", clippy, step.first_error, cwd=fuzz)
 
     def modules(self) -> None:
         """What compilers, clippy, objtool and modpost say of the modules."""

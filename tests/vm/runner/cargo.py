@@ -14,7 +14,8 @@ from . import step
 from .report import Report
 
 # Relative to the working directory: cargo tells checkouts apart by their paths.
-CRATES = (Path("tests/host"), Path("tests/connectx"))
+CONNECTX = Path("tests/connectx")
+CRATES = (Path("tests/host"), CONNECTX)
 
 
 # Limits of one test program.
