@@ -15,6 +15,12 @@
  *
  * Contexts: "may sleep" means process context without spin locks; "any
  * context" includes interrupts and completion callbacks.
+ *
+ * Handles: calls that may sleep look theirs up. One that was given back already,
+ * or never was one, they answer with -EBADF, as far as they answer, and do nothing
+ * but write a line to the log that says who has called. Calls of any context do
+ * not look: with such a handle they are a use after free. So is a handle that was
+ * given back and whose address is by now that of another one, which it then names.
  */
 #ifndef MLX5_ULP_H
 #define MLX5_ULP_H
@@ -92,8 +98,9 @@ struct mlx5_ulp_device *mlx5_ulp_open_ibdev(struct ib_device *ibdev,
  * mlx5_ulp_close() - give back a device
  * @dev: the handle
  *
- * The handle must not be used afterwards. Queues and regions that were made on
- * it keep working until they are destroyed. When this returns, the removal
+ * The handle must not be used afterwards; see the top of this file for what happens
+ * to who does. Queues and regions that were made on it keep working, in all
+ * respects, until they are destroyed. When this returns, the removal
  * notice is not called any more, unless it is what called this.
  *
  * Context: May sleep.
@@ -217,7 +224,7 @@ enum mlx5_ulp_access {
  * Return: the region, to be given back by mlx5_ulp_region_destroy(), or an
  * ERR_PTR(): %-EINVAL for an empty range, memory that is neither mapped nor
  * direct, or unknown bits in @access, %-ENODEV, %-ENOMEM, or what the firmware
- * answered.
+ * answered. After an error there is no key to the memory: it may be freed.
  */
 struct mlx5_ulp_region *mlx5_ulp_region_create(struct mlx5_ulp_device *dev,
 					       void *memory, size_t length,
@@ -265,7 +272,8 @@ u64 mlx5_ulp_region_address(const struct mlx5_ulp_region *region);
  * Return: 0, or what the firmware answered when it did not destroy the key, which
  * is in the log, too. The region is given back all the same, but its memory must
  * not be freed then, nor unmapped: the device may still reach it. (Of a device
- * that has died, all keys count as destroyed.)
+ * that has died, all keys count as destroyed.) %-EBADF when it was given back before:
+ * what was answered then holds.
  */
 int mlx5_ulp_region_destroy(struct mlx5_ulp_region *region);
 
@@ -317,7 +325,7 @@ struct mlx5_ulp_fast_region *mlx5_ulp_fast_region_create(struct mlx5_ulp_device 
  *
  * Context: May sleep.
  * Return: 0, or an error when memory for which the key was valid must not be
- * freed: as mlx5_ulp_region_destroy().
+ * freed, or %-EBADF: as mlx5_ulp_region_destroy().
  */
 int mlx5_ulp_fast_region_destroy(struct mlx5_ulp_fast_region *region);
 

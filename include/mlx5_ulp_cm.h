@@ -16,6 +16,10 @@
  * rdma_disconnect(), and whenever an event says that the connection has ended.
  *
  * Others take a connection object, which does all that: struct mlx5_ulp_conn.
+ *
+ * Connections and listeners are looked up as the handles of <mlx5_ulp.h> are: one
+ * that was given back already is answered with -EBADF, as far as a call answers, and
+ * a line in the log.
  */
 #ifndef MLX5_ULP_CM_H
 #define MLX5_ULP_CM_H

@@ -26,8 +26,8 @@
 //! 2. `client::DEVICES`: the list of attached devices
 //! 3. The state of a consumer's handle (queue, region, ...), a mutex each
 //! 4. [`Device::changing`]: a parameter is being changed
-//! 5. [`Device::members`], [`Device::life`]: leaves, nothing is called while one is held; and the
-//!    lock of the counter table, under which queues take over parameters
+//! 5. [`Device::members`], [`Device::life`], the handles of consumers ([`crate::api::held`]): leaves, nothing
+//!    is called while one is held; and the lock of the counter table, under which queues take over parameters
 //! 6. The event table ([`crate::hw::events`]), interrupts off: event handlers run under it
 //! 7. Spin locks of the data path (posting, completion), interrupts off
 //!

@@ -168,6 +168,7 @@ impl FastRegion {
         }
         let entries = max_pages.next_multiple_of(ENTRIES_AT_A_TIME);
         let list = DmaBuffer::new(pd.hold().clone(), (entries * ENTRY) as usize)?;
+        // Names no memory yet, and never will if what follows fails: no harm if it cannot be destroyed then.
         let key = MemoryKey::free(pd, entries)?;
         let region = Arc::pin_init(
             pin_init!(Self {

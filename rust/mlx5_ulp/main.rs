@@ -9,6 +9,8 @@
 
 use kernel::prelude::*;
 
+use api::held;
+
 mod api;
 #[allow(dead_code, unreachable_pub)]
 mod be;
@@ -50,6 +52,8 @@ struct Mlx5Ulp {
 impl kernel::Module for Mlx5Ulp {
     fn init(module: &'static ThisModule) -> Result<Self> {
         sync::prepare()?;
+        // SAFETY: Once; nobody can call before this has returned.
+        unsafe { api::prepare() };
         let workqueue = work::Workqueue::new(c"mlx5_ulp")?;
         Ok(Self {
             _client: device::client::Registration::new(module)?,

@@ -20,6 +20,7 @@
 
 #include <trace/events/mlx5_ulp.h>
 
+#include "api/stale.h"
 #include "shim.h"
 
 static_assert(cpu_to_be32(MLX5_ULP_TERMINATE_LKEY) == MLX5_TERMINATE_SCATTER_LIST_LKEY);
@@ -57,6 +58,11 @@ void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
 {
 	pr_notice_ratelimited("%s: %s: value refused: %s\n",
 			      dev_name(&ibdev->dev), parameter, reason);
+}
+
+void mlx5_ulp_shim_stale(const char *call)
+{
+	mlx5_ulp_report_stale(call);
 }
 
 int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,

@@ -26,6 +26,9 @@ void *mlx5_ulp_shim_client_data(struct ib_device *ibdev, struct ib_client *clien
 void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
 			   const char *reason);
 
+/* Say, rate-limited, that the function @call was called with a handle that is none, and by whom. */
+void mlx5_ulp_shim_stale(const char *call);
+
 /* Module parameters, see module_params.c. */
 extern char *mlx5_ulp_param_doorbell_mode;
 extern char *mlx5_ulp_param_doorbell_batch;

@@ -10,6 +10,10 @@ use crate::{
         ANSWER_DATA, //
     },
     declared,
+    held::{
+        self,
+        Place, //
+    },
     int_result,
     pointer_result, //
 };
@@ -17,13 +21,10 @@ use core::{
     ptr::NonNull,
     sync::atomic::Ordering::Relaxed, //
 };
-use kernel::{
-    ffi::{
-        c_int,
-        c_uint,
-        c_void, //
-    },
-    prelude::*, //
+use kernel::ffi::{
+    c_int,
+    c_uint,
+    c_void, //
 };
 
 declared!(
@@ -35,20 +36,14 @@ declared!(
     mlx5_ulp_conn_destroy,
 );
 
-/// Borrows the connection of a consumer.
+/// Borrows the connection of a consumer, in any context.
 ///
 /// # Safety
 ///
 /// `conn` must be one that was given out and that is not destroyed during `'a`.
 unsafe fn conn<'a>(conn: *const bindings::mlx5_ulp_conn) -> &'a Conn {
-    // SAFETY: What is given out is the pointer of a `KBox<Conn>`, alive by the caller's word.
+    // SAFETY: What is given out is the address of a `Conn`, alive by the caller's word.
     unsafe { &*conn.cast::<Conn>() }
-}
-
-/// The pointer that a consumer gets for a connection and gives back to [`mlx5_ulp_conn_destroy`].
-pub(crate) fn into_raw(conn: Pin<KBox<Conn>>) -> *mut bindings::mlx5_ulp_conn {
-    // SAFETY: It is not moved until it comes back, pinned again.
-    KBox::into_raw(unsafe { Pin::into_inner_unchecked(conn) }).cast()
 }
 
 /// See `<mlx5_ulp_cm.h>`.
@@ -66,17 +61,16 @@ unsafe extern "C" fn mlx5_ulp_conn_resolve(
     ops: *const bindings::mlx5_ulp_conn_ops,
     context: *mut c_void,
 ) -> *mut bindings::mlx5_ulp_conn {
-    // SAFETY: Guaranteed by the caller.
-    let conn = unsafe {
-        Conn::resolve(
-            net,
-            source,
-            destination,
-            timeout_ms,
-            Consumer::new(ops, context),
-        )
+    let resolve = || {
+        let place = Place::new()?;
+        // SAFETY: Guaranteed by the caller.
+        let conn = unsafe {
+            let consumer = Consumer::new(ops, context);
+            Conn::resolve(net, source, destination, timeout_ms, consumer)?
+        };
+        Ok(place.give(conn))
     };
-    pointer_result(conn.map(into_raw))
+    pointer_result(resolve())
 }
 
 /// See `<mlx5_ulp_cm.h>`.
@@ -96,8 +90,8 @@ unsafe extern "C" fn mlx5_ulp_conn_ibdev(
 ///
 /// # Safety
 ///
-/// `conn` must be a connection that is not destroyed yet, `queue` a queue that is destroyed after it,
-/// `request` null or valid, `answer` null or have room for [`ANSWER_DATA`] bytes.
+/// `queue` must be a queue that is destroyed after the connection, `request` null or valid, `answer` null or have room
+/// for [`ANSWER_DATA`] bytes.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_conn_connect(
     conn: *mut bindings::mlx5_ulp_conn,
@@ -106,8 +100,10 @@ unsafe extern "C" fn mlx5_ulp_conn_connect(
     answer: *mut c_void,
     timeout_ms: c_uint,
 ) -> c_int {
-    // SAFETY: Guaranteed by the caller.
-    let conn = unsafe { self::conn(conn) };
+    let conn = match held::get::<Conn>(conn, c"mlx5_ulp_conn_connect") {
+        Ok(conn) => conn,
+        Err(e) => return e.to_errno(),
+    };
     // SAFETY: Guaranteed by the caller.
     let result = unsafe { conn.connect(queue, request.as_ref(), timeout_ms) };
     if let Some(answer) = NonNull::new(answer.cast::<[u8; ANSWER_DATA]>()) {
@@ -133,21 +129,22 @@ unsafe extern "C" fn mlx5_ulp_conn_reject_reason(conn: *const bindings::mlx5_ulp
 ///
 /// # Safety
 ///
-/// `conn` must be a connection that is not destroyed yet.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_conn_disconnect(conn: *mut bindings::mlx5_ulp_conn) {
-    // SAFETY: Guaranteed by the caller.
-    unsafe { self::conn(conn) }.disconnect();
+    if let Ok(conn) = held::get::<Conn>(conn, c"mlx5_ulp_conn_disconnect") {
+        conn.disconnect();
+    }
 }
 
 /// See `<mlx5_ulp_cm.h>`.
 ///
 /// # Safety
 ///
-/// `conn` must be a connection that is not destroyed yet; it is not used after.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_conn_destroy(conn: *mut bindings::mlx5_ulp_conn) {
-    // SAFETY: The pointer came from `into_raw`, and the caller gives it back.
-    let conn = unsafe { Pin::new_unchecked(KBox::from_raw(conn.cast::<Conn>())) };
-    conn.destroy();
+    if let Ok(conn) = held::take_back::<Conn>(conn, c"mlx5_ulp_conn_destroy") {
+        conn.destroy();
+    }
 }

@@ -6,6 +6,7 @@ use crate::{
     bindings,
     errno::ecanceled,
     event,
+    held::held,
     id::Id,
     phase::{
         Phase,
@@ -39,6 +40,7 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        Arc,
         Mutex,
         SetOnce, //
     },
@@ -118,8 +120,8 @@ impl Conn {
         phase: Phase,
         ibdev: *mut bindings::ib_device,
         timeout: c_uint,
-    ) -> Result<Pin<KBox<Self>>> {
-        KBox::pin_init(
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
             pin_init!(Self {
                 id <- id,
                 // SAFETY: At the offset that is told. `destroy` disables it before the connection is
@@ -145,9 +147,8 @@ impl Conn {
     }
 
     /// Where rdma_cm and consumers know it.
-    pub(crate) fn as_ptr(self: &Pin<KBox<Self>>) -> *mut c_void {
-        let conn: &Self = self;
-        core::ptr::from_ref(conn).cast_mut().cast()
+    pub(crate) fn as_ptr(&self) -> *mut c_void {
+        core::ptr::from_ref(self).cast_mut().cast()
     }
 
     /// Tells its owner.
@@ -182,7 +183,7 @@ impl Conn {
         destination: *const bindings::sockaddr,
         timeout: c_uint,
         consumer: Consumer,
-    ) -> Result<Pin<KBox<Self>>> {
+    ) -> Result<Arc<Self>> {
         let conn = Self::new(Id::none(), Phase::Resolving, null_mut(), timeout)?;
         conn.consumer.populate(consumer);
         // SAFETY: The connection is pinned, and destroys the identifier before it goes.
@@ -318,6 +319,13 @@ impl Conn {
         self.disconnect_queue();
     }
 }
+
+held!(
+    pub(crate) Conn,
+    CONNECTIONS,
+    bindings::mlx5_ulp_conn,
+    bindings::mlx5_ulp_cm_shim_stale
+);
 
 impl Work for Conn {
     const ITEM: usize = offset_of!(Conn, removal);

@@ -4,7 +4,6 @@
 
 use crate::{
     bindings,
-    calls,
     conn::{
         Conn,
         Consumer,
@@ -14,6 +13,11 @@ use crate::{
     event::{
         self,
         CONSUMER, //
+    },
+    held::{
+        self,
+        held,
+        Place, //
     },
     id::Id,
     phase::Phase,
@@ -41,7 +45,10 @@ use kernel::{
     },
     new_mutex,
     prelude::*,
-    sync::Mutex, //
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
 };
 
 /// Most bytes of private data of a refusal.
@@ -49,7 +56,7 @@ const REJECT_DATA: u8 = bindings::MLX5_ULP_CM_REJECT_DATA as u8;
 
 /// Who waits for peers.
 #[pin_data]
-struct Listener {
+pub(crate) struct Listener {
     #[pin]
     id: Id,
     /// Destroys `id` when the device of its address goes.
@@ -79,8 +86,8 @@ impl Listener {
         backlog: c_int,
         ops: *const bindings::mlx5_ulp_listen_ops,
         context: *mut c_void,
-    ) -> Result<Pin<KBox<Self>>> {
-        let this = KBox::pin_init(
+    ) -> Result<Arc<Self>> {
+        let this = Arc::pin_init(
             pin_init!(Self {
                 id <- Id::none(),
                 // SAFETY: At the offset that is told; `end` disables it before the listener is dropped.
@@ -131,11 +138,13 @@ impl Listener {
         let raw = id.as_ptr();
         // SAFETY: The identifier is valid in its handler.
         let ibdev = unsafe { (*raw).device };
+        let place = Place::new()?;
         // SAFETY: rdma_cm destroys the identifier only if we refuse, and then the connection is dropped
-        // without; nobody knows it until the consumer has accepted.
+        // without; it is the consumer's only when he has accepted.
         let conn = Conn::new(unsafe { Id::of(id) }, Phase::Accepted, ibdev, 0)?;
         let mut request = bindings::mlx5_ulp_conn_request {
-            conn: conn.as_ptr().cast(),
+            // Another task of the consumer may use it as soon as he has accepted.
+            conn: place.give(conn.clone()),
             data: bindings::mlx5_ulp_conn_data {
                 data: offer.private_data,
                 length: offer.private_data_len,
@@ -158,6 +167,7 @@ impl Listener {
             let length = request.answer.length.min(REJECT_DATA);
             // SAFETY: In its handler; the data is the consumer's, of that length at least.
             unsafe { bindings::rdma_reject(raw, request.answer.data, length, CONSUMER) };
+            let _ = held::take_back::<Conn>(Arc::as_ptr(&conn).cast(), c"mlx5_ulp_listen");
             return Err(EPERM);
         }
         // SAFETY: The consumer has set what stays valid until it destroys the connection.
@@ -170,9 +180,6 @@ impl Listener {
             (*raw).context = conn.as_ptr();
             (*raw).event_handler = Some(event::connection);
         }
-        // SAFETY: What `into_raw` gives out lives until the consumer destroys it, for which it waits for
-        // this handler.
-        let conn: &Conn = unsafe { &*calls::into_raw(conn).cast() };
         // SAFETY: In its handler; the consumer has set queue and answer.
         if let Err(e) = unsafe { accept(raw, &request, offer) } {
             conn.ended(e.to_errno());
@@ -254,6 +261,13 @@ impl Work for Listener {
     }
 }
 
+held!(
+    pub(crate) Listener,
+    LISTENERS,
+    bindings::mlx5_ulp_listener,
+    bindings::mlx5_ulp_cm_shim_stale
+);
+
 declared!(mlx5_ulp_listen, mlx5_ulp_unlisten);
 
 /// See `<mlx5_ulp_cm.h>`.
@@ -269,22 +283,23 @@ unsafe extern "C" fn mlx5_ulp_listen(
     ops: *const bindings::mlx5_ulp_listen_ops,
     context: *mut c_void,
 ) -> *mut bindings::mlx5_ulp_listener {
-    // SAFETY: Guaranteed by the caller.
-    let listener = unsafe { Listener::new(net, address, backlog, ops, context) };
-    pointer_result(listener.map(|listener| {
-        // SAFETY: It is not moved until it comes back, pinned again.
-        KBox::into_raw(unsafe { Pin::into_inner_unchecked(listener) }).cast()
-    }))
+    let listen = || {
+        let place = Place::new()?;
+        // SAFETY: Guaranteed by the caller.
+        let listener = unsafe { Listener::new(net, address, backlog, ops, context)? };
+        Ok(place.give(listener))
+    };
+    pointer_result(listen())
 }
 
 /// See `<mlx5_ulp_cm.h>`.
 ///
 /// # Safety
 ///
-/// `listener` must be one that was given out; it is not used after.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_unlisten(listener: *mut bindings::mlx5_ulp_listener) {
-    // SAFETY: The pointer came from `mlx5_ulp_listen`, and the caller gives it back.
-    let listener = unsafe { Pin::new_unchecked(KBox::from_raw(listener.cast::<Listener>())) };
-    listener.end();
+    if let Ok(listener) = held::take_back::<Listener>(listener, c"mlx5_ulp_unlisten") {
+        listener.end();
+    }
 }

@@ -13,6 +13,7 @@
 //! | [`event`] | what rdma_cm tells of it |
 //! | [`wait`] | waiting for an answer, not for ever |
 //! | [`listen`] | waiting for peers |
+//! | [`held`] | which handles consumers have |
 //!
 //! # Locks
 //!
@@ -30,6 +31,8 @@ mod errno;
 mod event;
 #[path = "../mlx5_ulp/api/exported.rs"]
 mod exported;
+#[path = "../mlx5_ulp/api/held.rs"]
+mod held;
 mod id;
 mod listen;
 mod phase;
@@ -61,6 +64,11 @@ struct Cm {
 
 impl kernel::Module for Cm {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: Once; nobody can call before this has returned.
+        unsafe {
+            conn::CONNECTIONS.init();
+            listen::LISTENERS.init();
+        }
         Ok(Self {
             _workqueue: work::Workqueue::new(c"mlx5_ulp_cm")?,
         })

@@ -2,9 +2,17 @@
 /*
  * See shim.h.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/minmax.h>
 
+#include "../mlx5_ulp/api/stale.h"
 #include "shim.h"
+
+void mlx5_ulp_cm_shim_stale(const char *call)
+{
+	mlx5_ulp_report_stale(call);
+}
 
 u8 mlx5_ulp_cm_shim_responder(const struct rdma_cm_id *id)
 {

@@ -14,4 +14,7 @@
 u8 mlx5_ulp_cm_shim_responder(const struct rdma_cm_id *id);
 u8 mlx5_ulp_cm_shim_initiator(const struct rdma_cm_id *id);
 
+/* Say, rate-limited, that the function @call was called with a handle that is none, and by whom. */
+void mlx5_ulp_cm_shim_stale(const char *call);
+
 #endif /* MLX5_ULP_CM_SHIM_H */

@@ -104,3 +104,29 @@ int test_misuse(void)
 	pair_close(&pair);
 	return err;
 }
+
+/* Connections and listeners that were given back already: refused, and nothing is touched. */
+int test_stale(void)
+{
+	struct server server = {};
+	struct side side = {};
+	struct mlx5_ulp_listener *listener;
+	struct mlx5_ulp_conn *conn;
+	int err;
+
+	err = server_open(&server);
+	if (err)
+		return err;
+	listener = server.listener;
+	conn = resolve(&side);
+	server_close(&server);
+	if (IS_ERR(conn))
+		return FAIL("cannot resolve: %ld", PTR_ERR(conn));
+	mlx5_ulp_conn_destroy(conn);
+
+	mlx5_ulp_unlisten(listener);
+	mlx5_ulp_conn_disconnect(conn);
+	err = EXPECT(mlx5_ulp_conn_connect(conn, NULL, NULL, NULL, 0), -EBADF);
+	mlx5_ulp_conn_destroy(conn);
+	return err;
+}

@@ -103,6 +103,7 @@ int test_handler(void);
 int test_refuse(void);
 int test_listen_twice(void);
 int test_misuse(void);
+int test_stale(void);
 
 /* cancel.c */
 int test_cancel_first(void);

@@ -76,8 +76,10 @@ int test_close_order(void)
 		mlx5_ulp_close(pair.dst);
 		pair.src = NULL;
 		pair.dst = NULL;
-		err = fill(&pair, &tally) ?:
-		      EXPECT(mlx5_ulp_queue_drain(pair.sender), 0) ?:
+		/* All that is the queues' affair goes on. */
+		err = fill(&pair, &tally);
+		mlx5_ulp_flush(pair.sender);
+		err = err ?: EXPECT(mlx5_ulp_queue_drain(pair.sender), 0) ?:
 		      EXPECT(atomic_read(&tally.done), DEPTH) ?:
 		      pair_compare(&pair, 0, DEPTH * PIECE);
 	}
@@ -91,18 +93,23 @@ static struct {
 	struct tally tally, receives;
 	struct mlx5_ulp_fast_region *region;
 	struct mlx5_ulp_device *watch;
-	int notices, held;
+	int notices, held, late_region;
 	bool open;
 } stay;
 
 static void removal(void *context)
 {
+	struct mlx5_ulp_region *region;
+
 	/* Everything still works, nothing has ended by itself. */
 	pr_info("stay: the device goes, %d of %d have ended\n",
 		atomic_read(&stay.tally.ended), DEPTH);
 	stay.notices++;
 	/* By who calls this: the one that loads modules has let go. */
 	stay.held += module_refcount(THIS_MODULE);
+	/* Too late to be given back in time; the firmware would make the key. */
+	region = mlx5_ulp_region_create(stay.watch, stay.pair.from_memory, PIECE, 0);
+	stay.late_region = PTR_ERR_OR_ZERO(region);
 }
 
 /* Receives that no message comes for, and a key that is made after the queues. */
@@ -172,7 +179,8 @@ void test_stay_end(void)
 	/* In any order. */
 	mlx5_ulp_fast_region_destroy(stay.region);
 	mlx5_ulp_close(stay.watch);
-	pr_info("stay: ended %d flushed %d notices %d held %d late post %d map %d receives %d\n",
+	pr_info("stay: ended %d flushed %d notices %d held %d region %d late post %d map %d receives %d\n",
 		atomic_read(&stay.tally.ended), atomic_read(&stay.tally.flushed),
-		stay.notices, stay.held, late, map, atomic_read(&stay.receives.flushed));
+		stay.notices, stay.held, stay.late_region, late, map,
+		atomic_read(&stay.receives.flushed));
 }

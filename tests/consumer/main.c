@@ -71,6 +71,8 @@ static const struct named_test tests[] = {
 	{ "destroy_in_flight", test_destroy_in_flight },
 	{ "close_order", test_close_order },
 	{ "stay", test_stay },
+	{ "stale", test_stale },
+	{ "stale_race", test_stale_race },
 	{ "steady", test_steady },
 	{ "mortal", test_mortal },
 	{ "leaving", test_leaving },

@@ -128,6 +128,10 @@ int test_close_order(void);
 int test_stay(void);
 void test_stay_end(void);
 
+/* stale.c */
+int test_stale(void);
+int test_stale_race(void);
+
 /* steady.c */
 int test_steady(void);
 void test_steady_end(void);

@@ -5,6 +5,11 @@
 use super::{
     access,
     declared,
+    held::{
+        self,
+        held,
+        Place, //
+    },
     int_result,
     pointer_result, //
 };
@@ -189,9 +194,12 @@ impl Handle {
         let Some(hardware) = &mut *hardware else {
             return Err(ENODEV);
         };
+        // First: nothing may fail once there is such a key, or a caller is told that there is none while the device may
+        // refuse to destroy it.
+        hardware.global_keys.reserve(1, GFP_KERNEL)?;
         let key = MemoryKey::all_memory_remote(hardware.pd.clone(), access)?;
         let number = key.key();
-        hardware.global_keys.push(key, GFP_KERNEL)?;
+        hardware.global_keys.push_within_capacity(key)?;
         Ok(number)
     }
 
@@ -276,6 +284,13 @@ impl Member for Handle {
     }
 }
 
+held!(
+    pub(super) Handle,
+    DEVICES,
+    bindings::mlx5_ulp_device,
+    bindings::mlx5_ulp_shim_stale
+);
+
 declared!(
     mlx5_ulp_open,
     mlx5_ulp_open_ibdev,
@@ -304,21 +319,32 @@ unsafe fn open(
             owner: core::ptr::null_mut(),
         },
     };
-    pointer_result(
-        device
-            .and_then(|device| Handle::new(device, attr))
-            .map(|handle| Arc::into_raw(handle).cast_mut().cast()),
-    )
+    pointer_result(device.and_then(|device| {
+        let place = Place::new()?;
+        Ok(place.give(Handle::new(device, attr)?))
+    }))
 }
 
-/// Borrows the handle of a consumer.
+/// Borrows the handle of a consumer, in any context.
 ///
 /// # Safety
 ///
 /// `dev` must be a handle that [`open`] gave out and that is not closed during `'a`.
 pub(super) unsafe fn handle<'a>(dev: *const bindings::mlx5_ulp_device) -> &'a Handle {
-    // SAFETY: What `open` gave out is the pointer of an `Arc<Handle>`, alive by the caller's word.
+    // SAFETY: What `open` gave out is the address of a `Handle`, which is kept until it is closed.
     unsafe { &*dev.cast::<Handle>() }
+}
+
+/// Looks up the handle of a consumer, for `call`. Sleeps.
+///
+/// # Errors
+///
+/// `EBADF` if it is none.
+pub(super) fn open_handle(
+    dev: *const bindings::mlx5_ulp_device,
+    call: &CStr,
+) -> Result<Arc<Handle>> {
+    held::get(dev, call)
 }
 
 /// See `<mlx5_ulp.h>`.
@@ -358,11 +384,12 @@ unsafe extern "C" fn mlx5_ulp_open_ibdev(
 ///
 /// # Safety
 ///
-/// `dev` must be a handle that is not closed yet; it is not used after.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_close(dev: *mut bindings::mlx5_ulp_device) {
-    // SAFETY: The pointer came from `Arc::into_raw` in `open`, and the caller gives it back.
-    unsafe { Arc::from_raw(dev.cast::<Handle>().cast_const()) }.close();
+    if let Ok(handle) = held::take_back::<Handle>(dev, c"mlx5_ulp_close") {
+        handle.close();
+    }
 }
 
 /// See `<mlx5_ulp.h>`.
@@ -405,15 +432,15 @@ unsafe extern "C" fn mlx5_ulp_dma_device(dev: *const bindings::mlx5_ulp_device) 
 ///
 /// # Safety
 ///
-/// `dev` must be an open handle, `key` valid for writing.
+/// `key` must be valid for writing.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_unsafe_global_key(
     dev: *mut bindings::mlx5_ulp_device,
     access: c_uint,
     key: *mut u32,
 ) -> c_int {
-    // SAFETY: Guaranteed by the caller.
-    let made = self::access(access).and_then(|access| unsafe { handle(dev) }.global_key(access));
+    let made = self::access(access)
+        .and_then(|access| open_handle(dev, c"mlx5_ulp_unsafe_global_key")?.global_key(access));
     int_result(made.map(|number| {
         // SAFETY: Guaranteed by the caller.
         unsafe { *key = number };

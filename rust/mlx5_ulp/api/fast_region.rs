@@ -4,7 +4,12 @@
 
 use super::{
     declared,
-    device::handle,
+    device::open_handle,
+    held::{
+        self,
+        held,
+        Place, //
+    },
     int_result,
     pointer_result, //
 };
@@ -18,9 +23,16 @@ use kernel::{
         c_int,
         c_uint, //
     },
-    sync::Arc, //
+    prelude::*, //
 };
 use mlx5_ulp_bindings as bindings;
+
+held!(
+    pub(crate) FastRegion,
+    FAST_REGIONS,
+    bindings::mlx5_ulp_fast_region,
+    bindings::mlx5_ulp_shim_stale
+);
 
 declared!(
     mlx5_ulp_fast_region_create,
@@ -30,13 +42,13 @@ declared!(
     mlx5_ulp_fast_region_address,
 );
 
-/// Borrows the region of a consumer.
+/// Borrows the region of a consumer, in any context.
 ///
 /// # Safety
 ///
 /// `region` must be one that [`mlx5_ulp_fast_region_create`] gave out and that is not destroyed during `'a`.
 unsafe fn region<'a>(region: *const bindings::mlx5_ulp_fast_region) -> &'a FastRegion {
-    // SAFETY: It is the pointer of an `Arc<FastRegion>`, alive by the caller's word.
+    // SAFETY: It is the address of a `FastRegion`, alive by the caller's word.
     unsafe { &*region.cast::<FastRegion>() }
 }
 
@@ -44,32 +56,33 @@ unsafe fn region<'a>(region: *const bindings::mlx5_ulp_fast_region) -> &'a FastR
 ///
 /// # Safety
 ///
-/// `dev` must be an open handle.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_fast_region_create(
     dev: *mut bindings::mlx5_ulp_device,
     max_pages: c_uint,
 ) -> *mut bindings::mlx5_ulp_fast_region {
-    // SAFETY: Guaranteed by the caller.
-    let handle = unsafe { handle(dev) };
-    let made = handle
-        .pd_and_key()
-        .and_then(|(pd, key)| FastRegion::new(handle.device().clone(), pd, key, max_pages));
-    pointer_result(made.map(|region| Arc::into_raw(region).cast_mut().cast()))
+    let create = || {
+        let handle = open_handle(dev, c"mlx5_ulp_fast_region_create")?;
+        let place = Place::new()?;
+        let (pd, key) = handle.pd_and_key()?;
+        let region = FastRegion::new(handle.device().clone(), pd, key, max_pages)?;
+        Ok(place.give(region))
+    };
+    pointer_result(create())
 }
 
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `region` must be a region that is not destroyed yet; it is not used after.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_fast_region_destroy(
     region: *mut bindings::mlx5_ulp_fast_region,
 ) -> c_int {
-    // SAFETY: The pointer came from `Arc::into_raw` above, and the caller gives it back.
-    let region = unsafe { Arc::from_raw(region.cast::<FastRegion>().cast_const()) };
-    int_result(region.give_back())
+    let region = held::take_back::<FastRegion>(region, c"mlx5_ulp_fast_region_destroy");
+    int_result(region.and_then(FastRegion::give_back))
 }
 
 /// See `<mlx5_ulp.h>`.

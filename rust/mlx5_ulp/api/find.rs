@@ -6,7 +6,7 @@ use super::{
     declared,
     device::handle,
     int_result,
-    queue::queue, //
+    queue::live_queue, //
 };
 use crate::qid::key::{
     Name,
@@ -87,20 +87,18 @@ unsafe extern "C" fn mlx5_ulp_queue_prefetch(
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_pin(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
-    // SAFETY: Guaranteed by the caller.
-    int_result(unsafe { self::queue(queue) }.pin())
+    int_result(live_queue(queue, c"mlx5_ulp_queue_pin").and_then(|queue| queue.pin()))
 }
 
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_unpin(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
-    // SAFETY: Guaranteed by the caller.
-    int_result(unsafe { self::queue(queue) }.unpin())
+    int_result(live_queue(queue, c"mlx5_ulp_queue_unpin").and_then(|queue| queue.unpin()))
 }

@@ -10,14 +10,17 @@
 //! | [`queue`] | `struct mlx5_ulp_queue`: create, connect, drain, destroy |
 //! | [`find`] | queues by name and by number |
 //! | [`post`] | posting, the only part that is on the data path |
+//! | [`held`] | which handles there are |
 //!
-//! A handle is an [`Arc`](kernel::sync::Arc) that the consumer owns in the form of a raw pointer. The
-//! removal of a device leaves handles alive: their calls answer `ENODEV` until they are destroyed.
+//! A handle is the address of what is behind it; the reference that belongs to the consumer is kept by [`held`], where
+//! calls that may sleep look it up. The removal of a device leaves handles alive: their calls answer `ENODEV` until they
+//! are destroyed.
 
 mod device;
 mod exported;
 mod fast_region;
 mod find;
+pub(crate) mod held;
 mod post;
 mod queue;
 mod region;
@@ -37,6 +40,21 @@ use exported::{
     int_result,
     pointer_result, //
 };
+
+/// Prepares for consumers.
+///
+/// # Safety
+///
+/// To be called once, when the module is loaded, before any function of the header is.
+pub(crate) unsafe fn prepare() {
+    // SAFETY: Once, by the caller's word, and first of all.
+    unsafe {
+        device::DEVICES.init();
+        region::REGIONS.init();
+        fast_region::FAST_REGIONS.init();
+        queue::QUEUES.init();
+    }
+}
 
 /// The rights of `enum mlx5_ulp_access`.
 ///

@@ -5,7 +5,12 @@
 use super::{
     access,
     declared,
-    device::handle,
+    device::open_handle,
+    held::{
+        self,
+        held,
+        Place, //
+    },
     int_result,
     pointer_result, //
 };
@@ -33,6 +38,13 @@ use kernel::{
 };
 use mlx5_ulp_bindings as bindings;
 
+held!(
+    pub(crate) Queue,
+    QUEUES,
+    bindings::mlx5_ulp_queue,
+    bindings::mlx5_ulp_shim_stale
+);
+
 declared!(
     mlx5_ulp_queue_create,
     mlx5_ulp_queue_qpn,
@@ -46,15 +58,27 @@ declared!(
     mlx5_ulp_queue_query_stats,
 );
 
-/// Borrows the queue of a consumer.
+/// Borrows the queue of a consumer, in any context.
 ///
 /// # Safety
 ///
 /// `queue` must be one that [`mlx5_ulp_queue_create`] gave out and that is not destroyed during `'a`.
 #[inline(always)]
 pub(super) unsafe fn queue<'a>(queue: *const bindings::mlx5_ulp_queue) -> &'a Queue {
-    // SAFETY: A queue is the pointer of an `Arc<Queue>`, alive by the caller's word.
+    // SAFETY: A queue is the address of a `Queue`, alive by the caller's word.
     unsafe { &*queue.cast::<Queue>() }
+}
+
+/// Looks up the queue of a consumer, for `call`. Sleeps.
+///
+/// # Errors
+///
+/// `EBADF` if it is none.
+pub(super) fn live_queue(
+    queue: *const bindings::mlx5_ulp_queue,
+    call: &CStr,
+) -> Result<Arc<Queue>> {
+    held::get(queue, call)
 }
 
 /// The GID index of a consumer.
@@ -69,27 +93,27 @@ fn gid_index(index: i32) -> Result<Option<u8>> {
 ///
 /// # Safety
 ///
-/// `dev` must be an open handle, `attr` valid.
+/// `attr` must be valid.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_create(
     dev: *mut bindings::mlx5_ulp_device,
     attr: *const bindings::mlx5_ulp_queue_attr,
 ) -> *mut bindings::mlx5_ulp_queue {
     // SAFETY: Guaranteed by the caller.
-    let (handle, attr) = unsafe { (handle(dev), &*attr) };
-    let pd = handle.pd();
+    let attr = unsafe { &*attr };
     let create = || {
         const EXCLUSIVE: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_EXCLUSIVE;
         const POLLED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_POLLED;
         const WORK: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_WORK;
         const REGISTERS: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_REGISTERS;
         const NAMED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED;
+        let handle = open_handle(dev, c"mlx5_ulp_queue_create")?;
         if attr.flags & !(EXCLUSIVE | POLLED | NAMED | REGISTERS | WORK) != 0
             || attr.flags & (POLLED | WORK) == POLLED | WORK
         {
             return Err(EINVAL);
         }
-        let handle = match attr.flags & EXCLUSIVE {
+        let poster = match attr.flags & EXCLUSIVE {
             0 => Handle::Shared,
             _ => Handle::Exclusive,
         };
@@ -99,7 +123,7 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
             _ => Shape::REGISTRATION_SGE,
         };
         let config = QueueConfig {
-            handle,
+            handle: poster,
             shape: Shape {
                 depth: attr.depth,
                 max_sge: attr.max_sge.max(least_sge),
@@ -117,25 +141,25 @@ unsafe extern "C" fn mlx5_ulp_queue_create(
             space: attr.space,
             context: attr.context,
         };
-        Queue::new(pd?, &config)
+        let place = Place::new()?;
+        Ok(place.give(Queue::new(handle.pd()?, &config)?))
     };
-    pointer_result(create().map(|queue| Arc::into_raw(queue).cast_mut().cast()))
+    pointer_result(create())
 }
 
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet, `address` valid for writing.
+/// `address` must be valid for writing.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_address(
     queue: *mut bindings::mlx5_ulp_queue,
     gid_index: i32,
     address: *mut bindings::mlx5_ulp_address,
 ) -> c_int {
-    // SAFETY: Guaranteed by the caller.
-    let queue = unsafe { self::queue(queue) };
     int_result((|| {
+        let queue = live_queue(queue, c"mlx5_ulp_queue_address")?;
         let a = queue.address(self::gid_index(gid_index)?)?;
         let answer = bindings::mlx5_ulp_address {
             qpn: a.qpn,
@@ -154,7 +178,7 @@ unsafe extern "C" fn mlx5_ulp_queue_address(
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet, `peer` valid, `attr` null or valid.
+/// `peer` must be valid, `attr` null or valid.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_connect(
     queue: *mut bindings::mlx5_ulp_queue,
@@ -171,10 +195,9 @@ unsafe extern "C" fn mlx5_ulp_queue_connect(
         max_peer_reads: 0,
     };
     // SAFETY: Guaranteed by the caller.
-    let (queue, peer, attr) =
-        unsafe { (self::queue(queue), &*peer, attr.as_ref().unwrap_or(&USUAL)) };
+    let (peer, attr) = unsafe { (&*peer, attr.as_ref().unwrap_or(&USUAL)) };
     int_result((|| {
-        queue.connect(&Peer {
+        live_queue(queue, c"mlx5_ulp_queue_connect")?.connect(&Peer {
             qpn: peer.qpn,
             psn: peer.psn,
             gid: peer.gid,
@@ -195,27 +218,27 @@ unsafe extern "C" fn mlx5_ulp_queue_connect(
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet, `attr` valid and, with `IB_QP_AV`, its GID attribute
-/// null or valid.
+/// `attr` must be valid and, with `IB_QP_AV`, its GID attribute null or valid.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_connect_verbs(
     queue: *mut bindings::mlx5_ulp_queue,
     attr: *const bindings::ib_qp_attr,
     mask: c_int,
 ) -> c_int {
+    let queue = live_queue(queue, c"mlx5_ulp_queue_connect_verbs");
     // SAFETY: Guaranteed by the caller; the GID attribute is not looked at without the bit.
-    int_result(unsafe { self::queue(queue).connect_verbs(&*attr, mask as u32) })
+    int_result(queue.and_then(|queue| unsafe { queue.connect_verbs(&*attr, mask as u32) }))
 }
 
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_disconnect(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
-    // SAFETY: Guaranteed by the caller.
-    int_result(unsafe { self::queue(queue) }.disconnect())
+    let queue = live_queue(queue, c"mlx5_ulp_queue_disconnect");
+    int_result(queue.and_then(|queue| queue.disconnect()))
 }
 
 /// See `<mlx5_ulp.h>`.
@@ -233,34 +256,36 @@ unsafe extern "C" fn mlx5_ulp_queue_qpn(queue: *const bindings::mlx5_ulp_queue) 
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet. Nobody posts to an exclusive queue meanwhile.
+/// Nobody posts to an exclusive queue meanwhile.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_drain(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
+    let queue = live_queue(queue, c"mlx5_ulp_queue_drain");
     // SAFETY: Guaranteed by the caller.
-    int_result(unsafe { self::queue(queue).drain() })
+    int_result(queue.and_then(|queue| unsafe { queue.drain() }))
 }
 
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet. Nobody posts to an exclusive queue meanwhile.
+/// Nobody posts to an exclusive queue meanwhile.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_stop(queue: *mut bindings::mlx5_ulp_queue) -> c_int {
+    let queue = live_queue(queue, c"mlx5_ulp_queue_stop");
     // SAFETY: Guaranteed by the caller.
-    int_result(unsafe { self::queue(queue).stop() })
+    int_result(queue.and_then(|queue| unsafe { queue.stop() }))
 }
 
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `queue` must be a queue that is not destroyed yet; it is not used after.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_queue_destroy(queue: *mut bindings::mlx5_ulp_queue) {
-    // SAFETY: The pointer came from `Arc::into_raw` above, and the caller gives it back.
-    let queue = unsafe { Arc::from_raw(queue.cast::<Queue>().cast_const()) };
-    queue.give_back();
+    if let Ok(queue) = held::take_back::<Queue>(queue, c"mlx5_ulp_queue_destroy") {
+        queue.give_back();
+    }
 }
 
 /// See `<mlx5_ulp.h>`.

@@ -6,9 +6,15 @@ use super::{
     access,
     declared,
     device::{
-        handle,
+        open_handle,
         Handle, //
     },
+    held::{
+        self,
+        held,
+        Place, //
+    },
+    int_result,
     pointer_result, //
 };
 use crate::{
@@ -22,16 +28,21 @@ use crate::{
             Direction,
             KernelMapping, //
         },
-        mkey::MemoryKey, //
+        mkey::MemoryKey,
+        pd::ProtectionDomain, //
     },
     table,
 };
 use core::sync::atomic::{
     AtomicI32,
+    AtomicU32,
     Ordering::Relaxed, //
 };
 use kernel::{
-    error::to_result,
+    error::{
+        code::*,
+        to_result, //
+    },
     ffi::{
         c_int,
         c_uint,
@@ -46,14 +57,24 @@ use kernel::{
 };
 use mlx5_ulp_bindings as bindings;
 
+/// What a region has on the device.
+enum Key {
+    /// Not made yet.
+    Wanted,
+    /// By it the device reaches the memory.
+    Made(MemoryKey),
+    /// Shut down.
+    Over,
+}
+
 /// A region of a consumer.
 #[pin_data]
-struct Region {
+pub(super) struct Region {
     device: Arc<Device>,
-    /// `None` once it is shut down.
     #[pin]
-    key: Mutex<Option<MemoryKey>>,
-    number: u32,
+    key: Mutex<Key>,
+    /// That of the key, once it is made.
+    number: AtomicU32,
     address: u64,
     /// Why the device may still reach the memory: an error number, or 0. Changed with the lock.
     reachable: AtomicI32,
@@ -66,14 +87,12 @@ impl Region {
     ///
     /// The memory must stay allocated until the region is given back.
     unsafe fn new(
-        dev: *mut bindings::mlx5_ulp_device,
+        handle: &Handle,
         memory: *mut c_void,
         len: usize,
         bits: u32,
     ) -> Result<Arc<Self>> {
         let access = access(bits)?;
-        // SAFETY: The caller passes an open handle.
-        let handle = unsafe { handle(dev) };
         let hold = handle.pd()?.hold().clone();
         let direction = if access.writes() {
             Direction::Bidirectional
@@ -91,14 +110,12 @@ impl Region {
     ///
     /// `sgl` must be a list of `nents` entries, which stay mapped until the region is given back.
     unsafe fn of_list(
-        dev: *mut bindings::mlx5_ulp_device,
+        handle: &Handle,
         sgl: *mut bindings::scatterlist,
         nents: u32,
         bits: u32,
     ) -> Result<Arc<Self>> {
         let access = access(bits)?;
-        // SAFETY: The caller passes an open handle.
-        let handle = unsafe { handle(dev) };
         let hold = handle.pd()?.hold().clone();
         let mut range: bindings::mlx5_ulp_pages = pin_init::zeroed();
         let mut list = |pages: *mut u64, room: u32| {
@@ -116,26 +133,52 @@ impl Region {
     }
 
     /// Registers what is mapped, with this address as that of its first byte.
+    ///
+    /// Making the key is the last thing that may fail: an error tells the caller that the memory is his again, and
+    /// that a key is gone cannot be promised. The device may refuse to destroy it.
     fn of_mapping(
         handle: &Handle,
         mapping: KernelMapping,
         address: u64,
         access: Access,
     ) -> Result<Arc<Self>> {
-        let key = MemoryKey::remote(handle.pd()?, mapping, address, access)?;
-        let device = handle.device().clone();
         let region = Arc::pin_init(
             pin_init!(Self {
-                number: key.key(),
+                number: AtomicU32::new(0),
                 address,
                 reachable: AtomicI32::new(0),
-                key <- new_mutex!(Some(key), "mlx5_ulp_region"),
-                device,
+                key <- new_mutex!(Key::Wanted, "mlx5_ulp_region"),
+                device: handle.device().clone(),
             }),
             GFP_KERNEL,
         )?;
         region.device.enroll(region.clone())?;
+        let made = handle
+            .pd()
+            .and_then(|pd| region.make_key(pd, mapping, access));
+        if let Err(e) = made {
+            region.device.dismiss(region.clone());
+            return Err(e);
+        }
         Ok(region)
+    }
+
+    /// Makes the key, unless it is shut down meanwhile.
+    fn make_key(
+        &self,
+        pd: Arc<ProtectionDomain>,
+        mapping: KernelMapping,
+        access: Access,
+    ) -> Result {
+        // Held to the end: whoever shuts down waits, and destroys what was made.
+        let mut key = self.key.lock();
+        if let Key::Over = *key {
+            return Err(ENODEV);
+        }
+        let made = MemoryKey::remote(pd, mapping, self.address, access)?;
+        self.number.store(made.key(), Relaxed);
+        *key = Key::Made(made);
+        Ok(())
     }
 }
 
@@ -147,11 +190,20 @@ impl Member for Region {
     fn shutdown(&self) {
         // The lock is held until the key is useless: whoever else shuts down waits for that.
         let mut key = self.key.lock();
-        if let Some(Err(e)) = key.take().map(MemoryKey::destroy) {
-            self.reachable.store(e.to_errno(), Relaxed);
+        if let Key::Made(made) = core::mem::replace(&mut *key, Key::Over) {
+            if let Err(e) = made.destroy() {
+                self.reachable.store(e.to_errno(), Relaxed);
+            }
         }
     }
 }
+
+held!(
+    pub(super) Region,
+    REGIONS,
+    bindings::mlx5_ulp_region,
+    bindings::mlx5_ulp_shim_stale
+);
 
 declared!(
     mlx5_ulp_region_create,
@@ -161,11 +213,24 @@ declared!(
     mlx5_ulp_region_key,
 );
 
+/// Makes a region on the handle `dev` of a consumer, for `call`, and gives it out.
+fn create(
+    dev: *const bindings::mlx5_ulp_device,
+    call: &CStr,
+    make: impl FnOnce(&Handle) -> Result<Arc<Region>>,
+) -> *mut bindings::mlx5_ulp_region {
+    pointer_result(open_handle(dev, call).and_then(|handle| {
+        // As all that may fail, before the region.
+        let place = Place::new()?;
+        Ok(place.give(make(&handle)?))
+    }))
+}
+
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `dev` must be an open handle; `memory` must stay allocated until the region is destroyed.
+/// `memory` must stay allocated until the region is destroyed.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_region_create(
     dev: *mut bindings::mlx5_ulp_device,
@@ -173,16 +238,17 @@ unsafe extern "C" fn mlx5_ulp_region_create(
     length: usize,
     access: c_uint,
 ) -> *mut bindings::mlx5_ulp_region {
-    // SAFETY: Guaranteed by the caller.
-    let region = unsafe { Region::new(dev, memory, length, access) };
-    pointer_result(region.map(|region| Arc::into_raw(region).cast_mut().cast()))
+    create(dev, c"mlx5_ulp_region_create", |handle| {
+        // SAFETY: Guaranteed by the caller.
+        unsafe { Region::new(handle, memory, length, access) }
+    })
 }
 
 /// See `<mlx5_ulp.h>`.
 ///
 /// # Safety
 ///
-/// `dev` must be an open handle; `sgl` a list of `nents` entries that stay mapped until the region is destroyed.
+/// `sgl` must be a list of `nents` entries that stay mapped until the region is destroyed.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_region_create_sg(
     dev: *mut bindings::mlx5_ulp_device,
@@ -190,9 +256,10 @@ unsafe extern "C" fn mlx5_ulp_region_create_sg(
     nents: c_uint,
     access: c_uint,
 ) -> *mut bindings::mlx5_ulp_region {
-    // SAFETY: Guaranteed by the caller.
-    let region = unsafe { Region::of_list(dev, sgl, nents, access) };
-    pointer_result(region.map(|region| Arc::into_raw(region).cast_mut().cast()))
+    create(dev, c"mlx5_ulp_region_create_sg", |handle| {
+        // SAFETY: Guaranteed by the caller.
+        unsafe { Region::of_list(handle, sgl, nents, access) }
+    })
 }
 
 /// See `<mlx5_ulp.h>`.
@@ -202,7 +269,7 @@ unsafe extern "C" fn mlx5_ulp_region_create_sg(
 /// `region` must be a region that is not destroyed yet.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_region_address(region: *const bindings::mlx5_ulp_region) -> u64 {
-    // SAFETY: A region is the pointer of an `Arc<Region>`, alive by the caller's word.
+    // SAFETY: A region is the address of a `Region`, alive by the caller's word.
     unsafe { (*region.cast::<Region>()).address }
 }
 
@@ -210,14 +277,15 @@ unsafe extern "C" fn mlx5_ulp_region_address(region: *const bindings::mlx5_ulp_r
 ///
 /// # Safety
 ///
-/// `region` must be a region that is not destroyed yet; it is not used after.
+/// None: the handle is looked up.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_region_destroy(region: *mut bindings::mlx5_ulp_region) -> c_int {
-    // SAFETY: The pointer came from `Arc::into_raw` above, and the caller gives it back.
-    let region = unsafe { Arc::from_raw(region.cast::<Region>().cast_const()) };
-    region.device.dismiss(region.clone());
-    // `dismiss` has had the lock, or waited for who had it.
-    region.reachable.load(Relaxed)
+    let region = held::take_back::<Region>(region, c"mlx5_ulp_region_destroy");
+    int_result(region.and_then(|region| {
+        region.device.dismiss(region.clone());
+        // `dismiss` has had the lock, or waited for who had it.
+        to_result(region.reachable.load(Relaxed))
+    }))
 }
 
 /// See `<mlx5_ulp.h>`.
@@ -227,6 +295,6 @@ unsafe extern "C" fn mlx5_ulp_region_destroy(region: *mut bindings::mlx5_ulp_reg
 /// `region` must be a region that is not destroyed yet.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_region_key(region: *const bindings::mlx5_ulp_region) -> u32 {
-    // SAFETY: A region is the pointer of an `Arc<Region>`, alive by the caller's word.
-    unsafe { (*region.cast::<Region>()).number }
+    // SAFETY: A region is the address of a `Region`, alive by the caller's word.
+    unsafe { (*region.cast::<Region>()).number.load(Relaxed) }
 }

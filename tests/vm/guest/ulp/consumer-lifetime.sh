@@ -10,12 +10,13 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/faults.sh
 
-# ended NOTICES LATE-POST LATE-MAP: how the work that was in flight ended.
+# ended NOTICES LATE-REGION LATE-POST LATE-MAP: how the work that was in flight ended.
 ended() {
 	local line want
 	line=$(dmesg -t | sed -n 's/^mlx5_ulp_test: stay: \(ended.*\)/\1/p')
-	want="ended 16 flushed 16 notices $1 held $1 late post $2 map $3 receives 16"
+	want="ended 16 flushed 16 notices $1 held $1 region $2 late post $3 map $4 receives 16"
 	expect "the end" "$line" "$want"
 }
 
@@ -29,22 +30,26 @@ consumer_test destroy_in_flight close_order
 consumer_load stay
 ! rmmod mlx5_ulp 2> /dev/null || fail "mlx5_ulp could be removed under its consumer"
 rmmod mlx5_ulp_test
-ended 0 -11 -22
+ended 0 0 -11 -22
 same_objects "$before"
 
 # The RDMA devices go under it.
 consumer_load stay
 rmmod mlx5_ib
 rmmod mlx5_ulp_test
-ended 1 -19 -19
+ended 1 -19 -19 -19
 modprobe mlx5_ib
 until_true 20 active mlx5_0
 until_true 20 active mlx5_1
 
-# The PCI function goes under it.
+# The PCI function goes under it. A region that comes too late is refused before there is a key: once there is one, its
+# memory may be out of the caller's hands.
 consumer_load stay
+rule pf0 "\"kind\":\"command-failure\",\"opcode\":$((0x200)),\"status\":15" '"count":0'
 pci=$(basename "$(readlink /sys/class/infiniband/mlx5_0/device)")
 echo "$pci" > /sys/bus/pci/drivers/mlx5_core/unbind
 rmmod mlx5_ulp_test
-ended 1 -19 -19
+ended 1 -19 -19 -19
+expect "keys that were made late" "$(hits)" 0
+no_more_faults
 rmmod mlx5_ulp mlx5_ib mlx5_core
