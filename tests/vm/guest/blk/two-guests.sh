@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A disk whose memory is another guest's, found by rdma_cm: data with checksums, the cable out under load, a
-# disk that goes without a word, a target that ends its export.
+# A disk whose memory is another guest's, found by rdma_cm: data with checksums, and a file system, each with the link
+# lost under load; a disk that goes without a word, a target that ends its export.
 #
 # functions: pf,vf
 # when: long on 7.2
 # guests: 2
 # boot: own
-# timeout: 400
+# timeout: 500
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 # dmesg-allow: mlx5_ulp_blk: ulpblk_d: the target stays away \((ECONNREFUSED|ETIMEDOUT)\), given up
 
@@ -16,6 +16,7 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/faults.sh
 . /src/tests/vm/guest/lib/blk.sh
+. /src/tests/vm/guest/lib/filesystem.sh
 . /src/tests/vm/guest/lib/two-guests.sh
 
 addressed() {
@@ -31,9 +32,9 @@ until_true 20 addressed || fail "the address has no GID"
 blk_load
 
 if [ "$GUEST" = 2 ]; then
-	export_on 16 device=mlx5_0 port=7471
+	export_on 48 device=mlx5_0 port=7471
 	say exported
-	hear 300 connected
+	hear 400 connected
 	[ "$(cat $exports/e/served)" -ge 1 ] || fail "nobody is served"
 	say seen
 	hear 100 vanished
@@ -62,6 +63,7 @@ verify 64k randwrite  8 1m
 through_outage 2 verify 4k randrw 16 512k
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
+filesystem_survives 5
 
 # Nothing arrives any more of what the disk sends, its goodbye neither: its target finds out by itself.
 say connected

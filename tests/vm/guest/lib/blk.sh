@@ -79,8 +79,27 @@ read_block() {
 	[ "$(dd if=$disk bs=4k count=1 iflag=direct status=none 2> /dev/null | wc -c)" = 4096 ]
 }
 
-# through_outage SECONDS COMMAND...: the port of the disk is down for so long once the disk has noticed. Meanwhile the
-# command is run again and again, for only requests show a disk that its peer is away. Source lib/faults.sh, too.
+# link_goes: the port of the disk is down from now on. Source lib/faults.sh, too.
+link_goes() {
+	inject pf0 '"kind":"port","up":false'
+	went=${EPOCHREALTIME/./}
+}
+
+# link_returns_after SECONDS: it is up again so long after it went, and not before the disk has noticed: on a machine that
+# takes longer for that, later.
+link_returns_after() {
+	local left
+	disk_becomes away 60
+	left=$((went + $1 * 1000000 - ${EPOCHREALTIME/./}))
+	[ $left -le 0 ] || sleep "$((left / 1000000)).$(printf %06d $((left % 1000000)))"
+	inject pf0 '"kind":"port","up":true'
+	left=$((${EPOCHREALTIME/./} - went))
+	echo "the link was down for $((left / 1000)) ms"
+	[ $left -ge $(($1 * 1000000)) ] || fail "that is less than $1 s"
+}
+
+# through_outage SECONDS COMMAND...: the port of the disk is down for so long. Meanwhile the command is run again and
+# again, for only requests show a disk that its peer is away.
 through_outage() {
 	local writer
 	rm -f /tmp/enough
@@ -88,10 +107,8 @@ through_outage() {
 		"${@:2}"
 	done &
 	writer=$!
-	inject pf0 '"kind":"port","up":false'
-	disk_becomes away 60
-	sleep "$1"
-	inject pf0 '"kind":"port","up":true'
+	link_goes
+	link_returns_after "$1"
 	disk_becomes live 60
 	touch /tmp/enough
 	wait $writer || fail "the load has not survived the loss of the link"
