@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The functions of `<mlx5_ulp_cm.h>` about a connection.
+//! The functions of `<mlx5_ulp_conn.h>` about a connection.
 
 use crate::{
     bindings,
@@ -46,7 +46,7 @@ unsafe fn conn<'a>(conn: *const bindings::mlx5_ulp_conn) -> &'a Conn {
     unsafe { &*conn.cast::<Conn>() }
 }
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///
@@ -73,7 +73,7 @@ unsafe extern "C" fn mlx5_ulp_conn_resolve(
     pointer_result(resolve())
 }
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///
@@ -86,7 +86,7 @@ unsafe extern "C" fn mlx5_ulp_conn_ibdev(
     unsafe { self::conn(conn) }.ibdev.load(Relaxed)
 }
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///
@@ -114,7 +114,7 @@ unsafe extern "C" fn mlx5_ulp_conn_connect(
     int_result(result)
 }
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///
@@ -125,7 +125,7 @@ unsafe extern "C" fn mlx5_ulp_conn_reject_reason(conn: *const bindings::mlx5_ulp
     unsafe { self::conn(conn) }.answer.lock().reason
 }
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///
@@ -137,7 +137,7 @@ unsafe extern "C" fn mlx5_ulp_conn_disconnect(conn: *mut bindings::mlx5_ulp_conn
     }
 }
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///

@@ -60,7 +60,7 @@ pub(crate) struct Consumer {
 impl Consumer {
     /// # Safety
     ///
-    /// Both must stay valid until the connection is destroyed, as `<mlx5_ulp_cm.h>` says.
+    /// Both must stay valid until the connection is destroyed, as `<mlx5_ulp_conn.h>` says.
     pub(crate) unsafe fn new(
         ops: *const bindings::mlx5_ulp_conn_ops,
         context: *mut c_void,

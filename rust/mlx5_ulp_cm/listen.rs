@@ -270,7 +270,7 @@ held!(
 
 declared!(mlx5_ulp_listen, mlx5_ulp_unlisten);
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///
@@ -292,7 +292,7 @@ unsafe extern "C" fn mlx5_ulp_listen(
     pointer_result(listen())
 }
 
-/// See `<mlx5_ulp_cm.h>`.
+/// See `<mlx5_ulp_conn.h>`.
 ///
 /// # Safety
 ///

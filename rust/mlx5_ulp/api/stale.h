@@ -28,7 +28,7 @@ static inline unsigned long mlx5_ulp_caller(void)
 	return 0;
 }
 
-/* @call was made with a handle that nobody holds. Not for each time that somebody does it in a loop. */
+/* @call was made with a handle that nobody holds. Not once for each round of a loop. */
 static inline void mlx5_ulp_report_stale(const char *call)
 {
 	static DEFINE_RATELIMIT_STATE(state, 5 * HZ, 32);
