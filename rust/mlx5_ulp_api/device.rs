@@ -64,16 +64,10 @@ impl Device {
     ///
     /// `ENODEV` if there is no such device.
     pub(crate) fn open(name: &CStr) -> Result<Arc<Self>> {
-        // SAFETY: A string, and no attributes.
-        let handle = from_err_ptr(unsafe {
-            bindings::mlx5_ulp_open(name.as_char_ptr(), core::ptr::null())
-        })?;
-        // INVARIANT: Just opened, and closed by `drop` only.
-        let device = Self {
-            handle: NonNull::new(handle).ok_or(ENODEV)?,
-            _removal: None,
-        };
-        Ok(Arc::new(device, GFP_KERNEL)?)
+        Self::opened(None, |attr| {
+            // SAFETY: A string; the attributes are null or valid.
+            unsafe { bindings::mlx5_ulp_open(name.as_char_ptr(), attr) }
+        })
     }
 
     /// `mlx5_ulp_open()`, with a removal notice to `removal`. May sleep.
@@ -84,20 +78,50 @@ impl Device {
     ///
     /// `ENODEV` if there is no such device.
     pub(crate) fn open_with_notice(name: &CStr, removal: Arc<dyn Removal>) -> Result<Arc<Self>> {
-        let removal = KBox::new(removal, GFP_KERNEL)?;
-        let attr = bindings::mlx5_ulp_open_attr {
-            removal: Some(notice),
-            context: core::ptr::from_ref(&*removal).cast_mut().cast(),
-            // SAFETY: The linker defines it for each module; it is not looked at.
-            owner: unsafe { __this_module.get() },
-        };
-        // SAFETY: A string; `notice` is the function for what `context` points to, which is kept until
-        // the handle is closed.
-        let handle = from_err_ptr(unsafe { bindings::mlx5_ulp_open(name.as_char_ptr(), &attr) })?;
+        Self::opened(Some(removal), |attr| {
+            // SAFETY: As in `open`.
+            unsafe { bindings::mlx5_ulp_open(name.as_char_ptr(), attr) }
+        })
+    }
+
+    /// `mlx5_ulp_open_ibdev()`, with a removal notice to `removal` if there is one. The pointer, such as
+    /// `ulp_cm::Route::ibdev()`, is only compared. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if it is none of ours (any more).
+    pub(crate) fn of(
+        ibdev: *mut bindings::ib_device,
+        removal: Option<Arc<dyn Removal>>,
+    ) -> Result<Arc<Self>> {
+        Self::opened(removal, |attr| {
+            // SAFETY: Only compared; the attributes are null or valid.
+            unsafe { bindings::mlx5_ulp_open_ibdev(ibdev, attr) }
+        })
+    }
+
+    /// What `open` has opened, which it is told the attributes for.
+    fn opened(
+        removal: Option<Arc<dyn Removal>>,
+        open: impl FnOnce(*const bindings::mlx5_ulp_open_attr) -> *mut bindings::mlx5_ulp_device,
+    ) -> Result<Arc<Self>> {
+        let removal = removal
+            .map(|removal| KBox::new(removal, GFP_KERNEL))
+            .transpose()?;
+        // `notice` is the function for what `context` points to, which is kept until the handle is closed.
+        let attr = removal
+            .as_deref()
+            .map(|removal| bindings::mlx5_ulp_open_attr {
+                removal: Some(notice),
+                context: core::ptr::from_ref(removal).cast_mut().cast(),
+                // SAFETY: The linker defines it for each module; it is not looked at.
+                owner: unsafe { __this_module.get() },
+            });
+        let handle = from_err_ptr(open(attr.as_ref().map_or(core::ptr::null(), |attr| attr)))?;
         // INVARIANT: Just opened, and closed by `drop` only.
         let device = Self {
             handle: NonNull::new(handle).ok_or(ENODEV)?,
-            _removal: Some(removal),
+            _removal: removal,
         };
         Ok(Arc::new(device, GFP_KERNEL)?)
     }

@@ -10,6 +10,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod device;
+mod exclusive;
 mod fast_region;
 mod memory;
 mod queue;
@@ -24,6 +25,7 @@ pub(crate) use device::{
     Limits,
     Removal, //
 };
+pub(crate) use exclusive::Exclusive;
 pub(crate) use fast_region::{
     FastRegion,
     Registration, //

@@ -8,7 +8,10 @@ use super::{
         qid,
         QueueAttr, //
     },
-    queue_ref::QueueRef,
+    queue_ref::{
+        QueueRef,
+        Reservation, //
+    },
     Device,
     Done,
     Receive,
@@ -45,6 +48,9 @@ pub(crate) trait Space: Send + Sync {
     fn space(&self);
 }
 
+/// Anybody posts.
+const SHARED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED;
+
 /// A send queue, destroyed when dropped, which may sleep: requests in flight have ended when it is gone, and no callback
 /// runs or will run.
 ///
@@ -74,7 +80,7 @@ impl Queue {
     /// `EINVAL` for attributes out of range, `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or what the
     /// firmware answered.
     pub(crate) fn new(device: &Arc<Device>, attr: QueueAttr) -> Result<Self> {
-        Self::create(device, attr, None)
+        Self::create(device, attr, SHARED, None)
     }
 
     /// As [`Queue::new`], with `space` told when there is room again in a queue that was full.
@@ -87,12 +93,14 @@ impl Queue {
         attr: QueueAttr,
         space: Arc<dyn Space>,
     ) -> Result<Self> {
-        Self::create(device, attr, Some(KBox::new(space, GFP_KERNEL)?))
+        Self::create(device, attr, SHARED, Some(KBox::new(space, GFP_KERNEL)?))
     }
 
-    fn create(
+    /// Makes one; `poster` is who posts, of `enum mlx5_ulp_queue_flags`.
+    pub(super) fn create(
         device: &Arc<Device>,
         attr: QueueAttr,
+        poster: u32,
         told: Option<KBox<Arc<dyn Space>>>,
     ) -> Result<Self> {
         let context = told.as_deref().map_or(null_mut(), |told| {
@@ -120,10 +128,7 @@ impl Queue {
                 .then_some(space as unsafe extern "C" fn(*mut c_void)),
             vector: attr.vector,
             access: attr.access.bits(),
-            flags: bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED
-                | named
-                | registers
-                | attr.completions.flags(),
+            flags: poster | named | registers | attr.completions.flags(),
             qid,
             context,
         };
@@ -232,6 +237,27 @@ impl Queue {
         self.borrow().post_receives(receives)
     }
 
+    /// `mlx5_ulp_reserve()`. Any context. Room for `count` requests, given back when dropped.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` if there is no room for all of them now, `EMSGSIZE` if there never is, `ENOTCONN`, `EPIPE`,
+    /// `ENODEV`.
+    pub(crate) fn reserve(&self, count: u32) -> Result<Reservation<'_>> {
+        // SAFETY: The queue is shared.
+        unsafe { Reservation::new(self.borrow(), count) }
+    }
+
+    /// `mlx5_ulp_queue_disconnect()`: leaves the peer, without waiting. May sleep; not from a completion.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if the device is gone, or what the firmware answered: then what is in flight ends when it is dropped.
+    pub(crate) fn disconnect(&self) -> Result {
+        // SAFETY: By the type invariant the queue exists.
+        to_result(unsafe { bindings::mlx5_ulp_queue_disconnect(self.handle.as_ptr()) })
+    }
+
     /// `mlx5_ulp_queue_stop()`. May sleep; not from a completion.
     ///
     /// # Errors
@@ -255,6 +281,16 @@ impl Queue {
     pub(crate) fn pin(&self) -> Result {
         // SAFETY: By the type invariant the queue exists.
         to_result(unsafe { bindings::mlx5_ulp_queue_pin(self.handle.as_ptr()) })
+    }
+
+    /// `mlx5_ulp_queue_unpin()`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if it is not pinned, `ENODEV`.
+    pub(crate) fn unpin(&self) -> Result {
+        // SAFETY: By the type invariant the queue exists.
+        to_result(unsafe { bindings::mlx5_ulp_queue_unpin(self.handle.as_ptr()) })
     }
 
     /// `mlx5_ulp_queue_drain()`. May sleep; not from a completion.

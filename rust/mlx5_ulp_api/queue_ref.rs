@@ -98,36 +98,10 @@ impl<'a> QueueRef<'a> {
         request: &Arc<Request<T>>,
         writes: &[Write<'_>],
     ) -> Result {
-        if writes.len() > CHAIN {
-            return Err(EMSGSIZE);
-        }
-        let sges: [_; CHAIN] =
-            core::array::from_fn(|i| writes.get(i).map_or(Range::NONE, |w| w.local).raw());
-        let raw: [_; CHAIN] = core::array::from_fn(|i| {
-            let write = writes.get(i);
-            bindings::mlx5_ulp_write {
-                request: write.map_or(null_mut(), |_| Request::into_raw(request)),
-                sge: sges.get(i).map_or(null(), |sge| sge),
-                num_sge: 1,
-                flags: write.map_or(0, |w| w.flags.bits()),
-                remote_addr: write.map_or(0, |w| w.remote_addr),
-                rkey: write.map_or(0, |w| w.rkey),
-            }
-        });
-        let count = writes.len() as u32;
-        // SAFETY: By the type invariant the queue exists. The request keeps itself alive until it has
-        // been told for each of the `count` writes. `Flags` has no way to say that addresses are to be
-        // read by the CPU.
-        let status =
-            unsafe { bindings::mlx5_ulp_post_writes(self.handle.as_ptr(), raw.as_ptr(), count) };
-        let result = to_result(status);
-        if result.is_err() {
-            for write in raw.iter().take(writes.len()) {
-                // SAFETY: Nothing was posted, so no completion gives the reference back.
-                drop(unsafe { Request::<T>::from_raw(write.request) });
-            }
-        }
-        result
+        post_write_chain(request, writes, |writes, count| {
+            // SAFETY: By the type invariant the queue exists; as `post_write_chain` guarantees.
+            unsafe { bindings::mlx5_ulp_post_writes(self.handle.as_ptr(), writes, count) }
+        })
     }
 
     /// `mlx5_ulp_post()`. Any context. The request of each of them is told when it has ended.
@@ -141,19 +115,6 @@ impl<'a> QueueRef<'a> {
             // SAFETY: By the type invariant the queue exists; as `post_chain` guarantees.
             unsafe { bindings::mlx5_ulp_post(self.handle.as_ptr(), works, count) }
         })
-    }
-
-    /// `mlx5_ulp_reserve()`. Any context. Room for `count` requests, given back when dropped.
-    ///
-    /// # Errors
-    ///
-    /// `EAGAIN` if there is no room for all of them now, `EMSGSIZE` if there never is, `ENOTCONN`, `EPIPE`,
-    /// `ENODEV`.
-    pub(crate) fn reserve(&self, count: u32) -> Result<Reservation<'a>> {
-        let mut raw = bindings::mlx5_ulp_reservation { left: 0 };
-        // SAFETY: By the type invariant the queue exists; `raw` is ours.
-        to_result(unsafe { bindings::mlx5_ulp_reserve(self.handle.as_ptr(), &mut raw, count) })?;
-        Ok(Reservation { queue: *self, raw })
     }
 
     /// `mlx5_ulp_post_receives()`. Any context. The request of each of them is told when a message has come,
@@ -238,7 +199,23 @@ pub(crate) struct Reservation<'a> {
     raw: bindings::mlx5_ulp_reservation,
 }
 
-impl Reservation<'_> {
+impl<'a> Reservation<'a> {
+    /// `mlx5_ulp_reserve()`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queue::reserve`].
+    ///
+    /// # Safety
+    ///
+    /// The queue must not be an exclusive one: whoever posts to that has no lock.
+    pub(super) unsafe fn new(queue: QueueRef<'a>, count: u32) -> Result<Self> {
+        let mut raw = bindings::mlx5_ulp_reservation { left: 0 };
+        // SAFETY: By the type invariant the queue exists; `raw` is ours.
+        to_result(unsafe { bindings::mlx5_ulp_reserve(queue.handle.as_ptr(), &mut raw, count) })?;
+        Ok(Self { queue, raw })
+    }
+
     /// Requests that can still be posted from it.
     pub(crate) fn left(&self) -> u32 {
         self.raw.left
@@ -271,7 +248,7 @@ impl Drop for Reservation<'_> {
 /// The chain that `post` gets is valid for the call, its ranges are borrowed by `works`, each request keeps itself
 /// alive until it has been told, and [`Flags`](super::Flags) has no way to say that addresses are to be read by
 /// the CPU.
-fn post_chain<T: Done>(
+pub(super) fn post_chain<T: Done>(
     works: &[Work<'_, T>],
     post: impl FnOnce(*const bindings::mlx5_ulp_work, u32) -> c_int,
 ) -> Result {
@@ -288,6 +265,38 @@ fn post_chain<T: Done>(
         for work in raw.iter().take(works.len()) {
             // SAFETY: Nothing was posted, so no completion gives the reference back.
             drop(unsafe { Request::<T>::from_raw(work.request) });
+        }
+    }
+    result
+}
+
+/// Has `post` post a chain of WRITEs: as [`QueueRef::post_writes`], under the guarantees of [`post_chain`].
+pub(super) fn post_write_chain<T: Done>(
+    request: &Arc<Request<T>>,
+    writes: &[Write<'_>],
+    post: impl FnOnce(*const bindings::mlx5_ulp_write, u32) -> c_int,
+) -> Result {
+    if writes.len() > CHAIN {
+        return Err(EMSGSIZE);
+    }
+    let sges: [_; CHAIN] =
+        core::array::from_fn(|i| writes.get(i).map_or(Range::NONE, |w| w.local).raw());
+    let raw: [_; CHAIN] = core::array::from_fn(|i| {
+        let write = writes.get(i);
+        bindings::mlx5_ulp_write {
+            request: write.map_or(null_mut(), |_| Request::into_raw(request)),
+            sge: sges.get(i).map_or(null(), |sge| sge),
+            num_sge: 1,
+            flags: write.map_or(0, |w| w.flags.bits()),
+            remote_addr: write.map_or(0, |w| w.remote_addr),
+            rkey: write.map_or(0, |w| w.rkey),
+        }
+    });
+    let result = to_result(post(raw.as_ptr(), writes.len() as u32));
+    if result.is_err() {
+        for write in raw.iter().take(writes.len()) {
+            // SAFETY: Nothing was posted, so no completion gives the reference back.
+            drop(unsafe { Request::<T>::from_raw(write.request) });
         }
     }
     result

@@ -129,6 +129,14 @@ impl Flags {
     pub(crate) const FENCE: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_FENCE);
     /// More follows at once.
     pub(crate) const MORE: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_MORE);
+    /// The receive at the peer raises an event there even if the peer asked for such events only. Of what consumes a
+    /// receive, in a [`Work`](super::Work).
+    pub(crate) const SOLICITED: Self = Self(bindings::mlx5_ulp_post_flags_MLX5_ULP_SOLICITED);
+
+    /// Both.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     pub(crate) fn bits(self) -> u32 {
         self.0

@@ -22,6 +22,7 @@ use crate::{
         Request,
         Work, //
     },
+    ulp_cm::Events,
     work_item::WorkItem, //
 };
 use core::{
@@ -120,5 +121,16 @@ impl Done for Alive {
         if completion.result.is_err() {
             this.part();
         }
+    }
+}
+
+/// What befalls the connection.
+impl Events for Request<Alive> {
+    fn established(&self) {
+        self.data().joined();
+    }
+
+    fn closed(&self, _why: Result) {
+        self.data().part();
     }
 }

@@ -6,8 +6,8 @@
 //! the disk away calls [`Attempts::give_up`]: the one that is under way ends at once, and there is no other.
 
 use crate::{
-    connector::Conn,
-    errno::ecanceled, //
+    errno::ecanceled,
+    ulp_cm::Conn, //
 };
 use core::ptr::NonNull;
 use kernel::{

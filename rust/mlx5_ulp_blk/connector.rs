@@ -37,72 +37,59 @@ use crate::{
         QueueAttr,
         QueueRef, //
     },
-    ulp_bindings as bindings, //
+    ulp_cm::{
+        Address,
+        Conn,
+        Events,
+        Route,
+        ANSWER_DATA, //
+    }, //
 };
 use core::ptr::NonNull;
 use kernel::{
-    error::{
-        from_err_ptr,
-        to_result, //
-    },
-    ffi::{
-        c_uint,
-        c_void, //
-    },
     prelude::*,
     str::CString,
     sync::Arc, //
 };
 
+/// For the address of a target, and again for the way to it, ms.
+const RESOLVE_MS: u32 = 2000;
+
 /// A queue that is connected with an export.
-pub(crate) struct Link {
-    // The connection before the queue, as rdma_cm wants it; our queue before the target's, so that what is
-    // in flight ends first.
-    _conn: Option<Conn>,
-    queue: Queue,
-    _target: Option<Queue>,
+pub(crate) enum Link {
+    /// By rdma_cm.
+    Cm(Conn),
+    /// With one in this kernel. Ours before the target's, so that what is in flight ends first.
+    Here { queue: Queue, _target: Queue },
 }
 
 impl Link {
     /// The queue.
     #[inline]
     pub(crate) fn queue(&self) -> QueueRef<'_> {
-        self.queue.borrow()
+        match self {
+            Self::Cm(conn) => conn.queue().borrow(),
+            Self::Here { queue, .. } => queue.borrow(),
+        }
     }
 }
 
-/// A connection of rdma_cm.
+/// Tells a disk that a connection of its has ended.
 ///
 /// # Invariants
 ///
-/// It exists.
-pub(crate) struct Conn(NonNull<bindings::mlx5_ulp_conn>);
+/// The disk is there as long as this.
+struct Lost(NonNull<Core>);
 
-// SAFETY: All functions of the interface may be called from any task.
-unsafe impl Send for Conn {}
+// SAFETY: It is used as a `&Core`, and that is `Sync`.
+unsafe impl Send for Lost {}
 // SAFETY: As above.
-unsafe impl Sync for Conn {}
+unsafe impl Sync for Lost {}
 
-impl Conn {
-    /// # Safety
-    ///
-    /// The connection must exist, and be given up by whoever has it.
-    pub(crate) unsafe fn from_raw(conn: NonNull<bindings::mlx5_ulp_conn>) -> Self {
-        // INVARIANT: The caller guarantees it.
-        Self(conn)
-    }
-
-    /// Ends it, or the attempt to make it. Sleeps.
-    pub(crate) fn disconnect(&self) {
-        // SAFETY: By the type invariant it exists.
-        unsafe { bindings::mlx5_ulp_blk_disconnect(self.0.as_ptr()) };
-    }
-}
-
-impl Drop for Conn {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant it exists.
-        unsafe { bindings::mlx5_ulp_blk_destroy(self.0.as_ptr()) };
+impl Events for Lost {
+    fn closed(&self, _why: Result) {
+        // SAFETY: By the type invariant.
+        unsafe { self.0.as_ref() }.lost();
     }
 }
 
@@ -180,7 +167,7 @@ unsafe fn connect(
     target: &CStr,
     attr: QueueAttr,
     guest: Guest,
-    timeout_ms: c_uint,
+    timeout_ms: u32,
 ) -> Result<(Link, Peer)> {
     let Some((address, port)) = target.to_str()?.rsplit_once(':') else {
         return connect_here(device, target, attr);
@@ -188,37 +175,15 @@ unsafe fn connect(
     let address = address.trim_start_matches('[').trim_end_matches(']');
     let address = CString::try_from_fmt(fmt!("{address}"))?;
     let port = CString::try_from_fmt(fmt!("{port}"))?;
-    let context = core::ptr::from_ref(core).cast_mut().cast();
-    // SAFETY: Strings; the caller guarantees that the disk is there as long as the link.
-    let conn = from_err_ptr(unsafe {
-        bindings::mlx5_ulp_blk_resolve(address.as_char_ptr(), port.as_char_ptr(), context)
-    })?;
-    // INVARIANT: Just made.
-    let conn = Conn(NonNull::new(conn).ok_or(ENOMEM)?);
-    let queue = Queue::new(device, attr)?;
+    // INVARIANT: The connection has it, and the caller guarantees that the disk outlives that.
+    let lost = Arc::new(Lost(NonNull::from(core)), GFP_KERNEL)?;
+    let route = Route::resolve(&Address::parse(&address, &port)?, RESOLVE_MS, lost)?;
+    let conn = route.with(Queue::new(device, attr)?);
+    let mut answer = [0u8; ANSWER_DATA];
     let request = guest.encode();
-    let mut answer = [0u8; bindings::MLX5_ULP_BLK_ANSWER_DATA as usize];
-    let mut connect = || {
-        // SAFETY: The connection and the queue exist, the request and the room for the answer have their lengths.
-        unsafe {
-            bindings::mlx5_ulp_blk_connect(
-                conn.0.as_ptr(),
-                queue.as_ptr(),
-                request.as_ptr().cast(),
-                request.len() as u8,
-                answer.as_mut_ptr().cast(),
-                timeout_ms,
-            )
-        }
-    };
-    let connected = core.attempts().wait(&conn, || to_result(connect()));
-    let link = Link {
-        _conn: Some(conn),
-        queue,
-        _target: None,
-    };
-    connected?;
-    Ok((link, Peer::decode(&answer).ok_or(EIO)?))
+    core.attempts()
+        .wait(&conn, || conn.connect(&request, &mut answer, timeout_ms))?;
+    Ok((Link::Cm(conn), Peer::decode(&answer).ok_or(EIO)?))
 }
 
 /// Connects with an export in this kernel.
@@ -233,10 +198,9 @@ fn connect_here(device: &Arc<Device>, target: &CStr, attr: QueueAttr) -> Result<
     queue.connect(&serving.address(None)?, None)?;
     serving.connect(&queue.address(None)?, None)?;
     Ok((
-        Link {
-            _conn: None,
+        Link::Here {
             queue,
-            _target: Some(serving),
+            _target: serving,
         },
         export.peer(),
     ))
@@ -247,14 +211,3 @@ pub(crate) const SERVING: QueueAttr = QueueAttr {
     access: Access::REMOTE_WRITE.and(Access::REMOTE_READ),
     ..QueueAttr::new(1)
 };
-
-/// A connection has ended.
-///
-/// # Safety
-///
-/// `context` must be that of [`connect`].
-#[no_mangle]
-unsafe extern "C" fn mlx5_ulp_blk_lost(context: *mut c_void) {
-    // SAFETY: The disk outlives its links, which wait for this call.
-    unsafe { &*context.cast::<Core>() }.lost();
-}

@@ -63,6 +63,8 @@ mod state;
 #[path = "../mlx5_ulp_api/mod.rs"]
 mod ulp;
 mod ulp_bindings;
+#[path = "../mlx5_ulp_api/cm/mod.rs"]
+mod ulp_cm;
 mod work;
 #[path = "../mlx5_ulp/work.rs"]
 mod work_item;

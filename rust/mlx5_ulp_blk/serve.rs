@@ -11,17 +11,20 @@ use crate::{
         self,
         Alive, //
     },
-    connector::Conn,
     export::Export,
     greeting::{
         Guest,
         ANSWER, //
     },
-    ulp::{
-        Queue,
-        Request, //
+    ulp::Request,
+    ulp_cm::{
+        self,
+        Address,
+        Conn,
+        Decide,
+        Offer,
+        Welcome, //
     },
-    ulp_bindings as bindings,
     work::{
         DelayedWork,
         Later, //
@@ -31,16 +34,8 @@ use crate::{
         WorkItem, //
     }, //
 };
-use core::{
-    mem::offset_of,
-    ptr::NonNull, //
-};
+use core::mem::offset_of;
 use kernel::{
-    error::from_err_ptr,
-    ffi::{
-        c_int,
-        c_void, //
-    },
     new_mutex,
     prelude::*,
     sync::{
@@ -49,15 +44,16 @@ use kernel::{
     }, //
 };
 
+/// Requests that may wait for the decision.
+const BACKLOG: i32 = 128;
 /// Most queues that one export serves.
 const MAX_GUESTS: usize = 4096;
 
 /// A queue that serves one of a disk.
 struct Served {
     guest: Guest,
-    /// `None` while it is being given back. The connection before its queue.
-    body: Option<(Conn, Queue)>,
-    /// Outlives the connection, which tells it.
+    /// With its queue; `None` while it is being given back.
+    conn: Option<Conn>,
     alive: Arc<Request<Alive>>,
 }
 
@@ -68,6 +64,9 @@ struct Service {
     answer: [u8; ANSWER],
     #[pin]
     served: Mutex<KVec<Served>>,
+    /// Who is being accepted.
+    #[pin]
+    coming: Mutex<Option<(Guest, Arc<Request<Alive>>)>>,
     /// Gives back queues whose disk is gone.
     #[pin]
     reap: WorkItem,
@@ -78,12 +77,10 @@ struct Service {
 
 /// Waits for disks, until it is dropped.
 pub(crate) struct Listener {
-    raw: NonNull<bindings::mlx5_ulp_listener>,
-    service: Pin<KBox<Service>>,
+    /// `None` when it is being dropped.
+    listener: Option<ulp_cm::Listener>,
+    service: Arc<Service>,
 }
-
-// SAFETY: All functions of the interface may be called from any task.
-unsafe impl Send for Listener {}
 
 impl Listener {
     /// Waits at a port of all addresses. Sleeps.
@@ -93,11 +90,12 @@ impl Listener {
     /// `EADDRINUSE` if somebody else does, `ENOMEM`.
     pub(crate) fn new(export: Arc<Export>, port: u16) -> Result<Self> {
         let answer = export.peer().encode();
-        let service = KBox::pin_init(
+        let service = Arc::pin_init(
             try_pin_init!(Service {
                 export,
                 answer,
                 served <- new_mutex!(KVec::new(), "mlx5_ulp_blk_served"),
+                coming <- new_mutex!(None, "mlx5_ulp_blk_coming"),
                 // SAFETY: At the offset that is told; `drop` disables it.
                 reap <- unsafe { WorkItem::new::<Service>() },
                 // SAFETY: As above.
@@ -105,11 +103,9 @@ impl Listener {
             }? Error),
             GFP_KERNEL,
         )?;
-        let context = core::ptr::from_ref(&*service).cast_mut().cast();
-        // SAFETY: `drop` ends the listener before the service goes.
-        let raw = from_err_ptr(unsafe { bindings::mlx5_ulp_blk_listen(port, context) })?;
+        let listener = ulp_cm::Listener::new(&Address::any(port)?, BACKLOG, service.clone())?;
         let this = Self {
-            raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            listener: Some(listener),
             service,
         };
         this.service.pulse.after(alive::PERIOD_MS);
@@ -124,8 +120,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // SAFETY: Made by `new`.
-        unsafe { bindings::mlx5_ulp_blk_unlisten(self.raw.as_ptr()) };
+        drop(self.listener.take());
         self.service.pulse.disable();
         // Before what it may be giving back goes; what ends from here on asks for it in vain.
         self.service.reap.disable();
@@ -134,23 +129,15 @@ impl Drop for Listener {
     }
 }
 
-impl Service {
-    /// Somebody wants to connect.
+impl Decide for Service {
+    /// Whether it is a disk that may come.
     ///
     /// # Errors
     ///
     /// `EINVAL` if it is not a disk, `EBUSY` as long as its old queue pair is there, `ENOSPC`, and those of making a
     /// queue.
-    ///
-    /// # Safety
-    ///
-    /// To be called for a request of rdma_cm. If it is not refused, `conn` is given up.
-    unsafe fn accept(
-        &self,
-        conn: NonNull<bindings::mlx5_ulp_conn>,
-        data: &[u8],
-    ) -> Result<(*mut bindings::mlx5_ulp_queue, *mut c_void)> {
-        let guest = Guest::decode(data).ok_or(EINVAL)?;
+    fn request(&self, offer: &mut Offer<'_>) -> Result<Welcome> {
+        let guest = Guest::decode(offer.data()).ok_or(EINVAL)?;
         let mut served = self.served.lock();
         if served.iter().any(|s| s.guest == guest) {
             // A disk connects all of its queues or none. One by one they would cost it as many attempts as
@@ -166,22 +153,27 @@ impl Service {
         let queue = self.export.serving_queue()?;
         // SAFETY: The service gives back what it serves before it goes.
         let alive = unsafe { Alive::new(&self.reap)? };
-        let result = (
-            queue.as_ptr(),
-            core::ptr::from_ref(alive.data()).cast_mut().cast(),
-        );
+        // For `accepted`: nobody else adds to them meanwhile.
         served.reserve(1, GFP_KERNEL)?;
-        // SAFETY: The caller guarantees it; there is room, so nothing fails after this.
-        let conn = unsafe { Conn::from_raw(conn) };
-        served.push(
-            Served {
+        offer.say(&self.answer)?;
+        *self.coming.lock() = Some((guest, alive.clone()));
+        Ok(Welcome {
+            queue,
+            events: alive,
+        })
+    }
+
+    fn accepted(&self, conn: Conn) {
+        let coming = self.coming.lock().take();
+        if let Some((guest, alive)) = coming {
+            let served = Served {
                 guest,
-                body: Some((conn, queue)),
+                conn: Some(conn),
                 alive,
-            },
-            GFP_KERNEL,
-        )?;
-        Ok(result)
+            };
+            // There is room.
+            let _ = self.served.lock().push_within_capacity(served);
+        }
     }
 }
 
@@ -190,23 +182,20 @@ impl Work for Service {
 
     fn work(&self) {
         loop {
-            let body = self
+            let conn = self
                 .served
                 .lock()
                 .iter_mut()
                 .filter(|s| s.alive.data().is_gone())
-                .find_map(|s| s.body.take());
-            match body {
-                // Not under the lock, which whoever wants to connect takes.
-                Some((conn, queue)) => {
-                    drop(conn);
-                    drop(queue);
-                }
+                .find_map(|s| s.conn.take());
+            // Not under the lock, which whoever wants to connect takes.
+            match conn {
+                Some(conn) => drop(conn),
                 None => break,
             }
         }
         // Only now may they come again.
-        self.served.lock().retain(|s| s.body.is_some());
+        self.served.lock().retain(|s| s.conn.is_some());
     }
 }
 
@@ -215,68 +204,10 @@ impl Later for Service {
 
     fn later(&self) {
         for served in self.served.lock().iter() {
-            if let Some((_, queue)) = &served.body {
-                Alive::ask(&served.alive, queue);
+            if let Some(conn) = &served.conn {
+                Alive::ask(&served.alive, conn.queue());
             }
         }
         self.pulse.after(alive::PERIOD_MS);
     }
-}
-
-/// Somebody wants to connect.
-///
-/// # Safety
-///
-/// `context` must be that of a listener; `guest` valid.
-#[no_mangle]
-unsafe extern "C" fn mlx5_ulp_blk_request(
-    context: *mut c_void,
-    guest: *mut bindings::mlx5_ulp_blk_guest,
-) -> c_int {
-    // SAFETY: The service outlives its listener, which waits for this call.
-    let service = unsafe { &*context.cast::<Service>() };
-    // SAFETY: Guaranteed by the caller.
-    let guest = unsafe { &mut *guest };
-    let data = if guest.data.is_null() {
-        &[]
-    } else {
-        // SAFETY: The caller guarantees so many bytes.
-        unsafe { core::slice::from_raw_parts(guest.data.cast::<u8>(), guest.length.into()) }
-    };
-    let Some(conn) = NonNull::new(guest.conn) else {
-        return EINVAL.to_errno();
-    };
-    // SAFETY: This is for a request; the connection is ours if it is not refused.
-    match unsafe { service.accept(conn, data) } {
-        Ok((queue, parting)) => {
-            guest.queue = queue;
-            guest.context = parting;
-            guest.answer = service.answer.as_ptr().cast();
-            guest.answer_length = ANSWER as u8;
-            0
-        }
-        Err(e) => e.to_errno(),
-    }
-}
-
-/// A disk knows that it is served.
-///
-/// # Safety
-///
-/// `context` must be that of [`Service::accept`].
-#[no_mangle]
-unsafe extern "C" fn mlx5_ulp_blk_joined(context: *mut c_void) {
-    // SAFETY: It outlives the connection, which waits for this call when it is given back.
-    unsafe { &*context.cast::<Alive>() }.joined();
-}
-
-/// A connection has ended.
-///
-/// # Safety
-///
-/// `context` must be that of [`Service::accept`].
-#[no_mangle]
-unsafe extern "C" fn mlx5_ulp_blk_parted(context: *mut c_void) {
-    // SAFETY: It outlives the connection, which waits for this call when it is given back.
-    unsafe { &*context.cast::<Alive>() }.part();
 }

@@ -6,9 +6,7 @@
 #ifndef MLX5_ULP_BLK_SHIM_H
 #define MLX5_ULP_BLK_SHIM_H
 
-#include <linux/types.h>
-
-#include <mlx5_ulp.h>
+#include "../mlx5_ulp_api/cm/bindings.h"
 
 struct blk_mq_tag_set;
 struct delayed_work;
@@ -58,51 +56,5 @@ int mlx5_ulp_blk_disk_add(struct gendisk *disk, const char *name, u64 bytes);
 struct workqueue_struct *mlx5_ulp_blk_workqueue(const char *name);
 void mlx5_ulp_blk_init_work(struct delayed_work *work,
 			    void (*function)(struct work_struct *work));
-
-/* ------------------------------------------------ connections by rdma_cm -- */
-
-struct mlx5_ulp_conn;
-
-/* Bytes of private data: of a request, and room for those of an answer. */
-#define MLX5_ULP_BLK_REQUEST_DATA	56
-#define MLX5_ULP_BLK_ANSWER_DATA	196
-
-/*
- * Finds the way to a peer. When a connection of it ends, mlx5_ulp_blk_lost() is
- * called.
- */
-struct mlx5_ulp_conn *mlx5_ulp_blk_resolve(const char *address, const char *port,
-					   void *context);
-int mlx5_ulp_blk_connect(struct mlx5_ulp_conn *conn, struct mlx5_ulp_queue *queue,
-			 const void *request, u8 length, void *answer,
-			 unsigned int timeout_ms);
-void mlx5_ulp_blk_disconnect(struct mlx5_ulp_conn *conn);
-void mlx5_ulp_blk_destroy(struct mlx5_ulp_conn *conn);
-
-/* Somebody wants to connect. */
-struct mlx5_ulp_blk_guest {
-	/* In. */
-	struct mlx5_ulp_conn *conn;
-	const void *data;
-	u8 length;
-	/* Out. */
-	struct mlx5_ulp_queue *queue;
-	void *context;
-	const void *answer;
-	u8 answer_length;
-};
-
-struct mlx5_ulp_listener;
-struct mlx5_ulp_listener *mlx5_ulp_blk_listen(u16 port, void *context);
-void mlx5_ulp_blk_unlisten(struct mlx5_ulp_listener *listener);
-
-/* In Rust. Whether to accept; of a listener. */
-int mlx5_ulp_blk_request(void *context, struct mlx5_ulp_blk_guest *guest);
-/* In Rust. Who was accepted has heard of it. */
-void mlx5_ulp_blk_joined(void *context);
-/* In Rust. A connection that was accepted has ended. */
-void mlx5_ulp_blk_parted(void *context);
-/* In Rust. A connection of ours has ended. */
-void mlx5_ulp_blk_lost(void *context);
 
 #endif /* MLX5_ULP_BLK_SHIM_H */

@@ -5,6 +5,10 @@
 
 use kernel::prelude::*;
 
+mod calls;
+mod cm;
+#[path = "../../rust/mlx5_ulp/errno.rs"]
+mod errno;
 mod keys;
 mod pair;
 mod regions;
@@ -13,6 +17,8 @@ mod room;
 #[path = "../../rust/mlx5_ulp_api/mod.rs"]
 mod ulp;
 mod ulp_bindings;
+#[path = "../../rust/mlx5_ulp_api/cm/mod.rs"]
+mod ulp_cm;
 
 module! {
     type: Test,
@@ -41,7 +47,7 @@ use check;
 /// A test and its name.
 type Named = (&'static CStr, fn() -> Result);
 
-const TESTS: [Named; 9] = [
+const TESTS: [Named; 13] = [
     (c"memory", regions::memory),
     (c"outside", regions::outside),
     (c"dropped", regions::dropped),
@@ -51,6 +57,10 @@ const TESTS: [Named; 9] = [
     (c"space", room::space),
     (c"reservation", room::reservation),
     (c"forgotten", room::forgotten),
+    (c"exclusive", calls::exclusive),
+    (c"disconnect", calls::disconnect),
+    (c"connection", cm::connection),
+    (c"refusal", cm::refusal),
 ];
 
 /// The loaded module.

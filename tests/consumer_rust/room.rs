@@ -116,7 +116,7 @@ pub(crate) fn reservation() -> Result {
     let pair = Pair::new(attr)?;
     let regions = Regions::new(&pair)?;
     let tally = Tally::new()?;
-    let mut reservation = pair.here.borrow().reserve(2)?;
+    let mut reservation = pair.here.reserve(2)?;
     check!(fill(&pair, &regions, &tally)? == DEPTH - 2);
     regions.write(&tally, true, |works| reservation.post(works))?;
     check!(reservation.left() == 1);
@@ -133,10 +133,10 @@ pub(crate) fn forgotten() -> Result {
     let pair = Pair::new(QueueAttr::new(DEPTH))?;
     let regions = Regions::new(&pair)?;
     let tally = Tally::new()?;
-    core::mem::forget(pair.here.borrow().reserve(DEPTH - 1)?);
+    core::mem::forget(pair.here.reserve(DEPTH - 1)?);
     for count in 1..=3 {
         regions.write(&tally, true, |works| pair.here.post(works))?;
-        check!(pair.here.borrow().reserve(DEPTH).err() == Some(EAGAIN));
+        check!(pair.here.reserve(DEPTH).err() == Some(EAGAIN));
         tally.data().wait(count)?;
     }
     Ok(())

@@ -15,7 +15,7 @@ mod ulp;
 mod ulp_bindings;
 
 pub(crate) fn reserve(queue: Queue) -> Result<u32> {
-    let reservation = queue.borrow().reserve(1)?;
+    let reservation = queue.reserve(1)?;
     #[cfg(refused)]
     drop(queue);
     Ok(reservation.left())

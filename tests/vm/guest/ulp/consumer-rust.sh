@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # The interface in Rust: regions that are dropped with requests in flight, scatterlists, fast registration, the key to
-# all memory, room, reservations; a consumer that closes its device in the notice of the removal.
+# all memory, room, reservations, the exclusive queue, connections by rdma_cm; a consumer that closes its device in the
+# notice of the removal.
 #
 # functions: pf,vf
 # cpus: 2
@@ -18,7 +19,14 @@ rust=/src/build/modules/$KERNEL_SERIES/tests/consumer_rust/mlx5_ulp_test_rust.ko
 
 drivers mlx5_0 mlx5_1
 network
+ip link set lo up
+addressed() {
+	grep -qs 0a07:0001 /sys/class/infiniband/mlx5_0/ports/1/gids/*
+}
+until_true 20 addressed || fail "the address has no GID"
 load mlx5_ulp
+modprobe rdma_cm
+load mlx5_ulp_cm
 before=$(objects)
 dmesg -C
 insmod "$rust" || fail "$(dmesg -t | grep mlx5_ulp_test_rust | tail -3 | tr '\n' ';')"
@@ -32,4 +40,4 @@ rmmod mlx5_ulp_test_rust
 drivers mlx5_0 mlx5_1
 network
 same_objects "$before"
-rmmod mlx5_ulp
+rmmod mlx5_ulp_cm mlx5_ulp
