@@ -32,6 +32,8 @@ static const struct named_test tests[] = {
 	{ "refuse", test_refuse },
 	{ "listen_twice", test_listen_twice },
 	{ "misuse", test_misuse },
+	{ "network", test_network },
+	{ "solicited", test_solicited },
 	{ "stale", test_stale },
 	{ "cancel_first", test_cancel_first },
 	{ "cancel_unanswered", test_cancel_unanswered },

@@ -105,6 +105,12 @@ int test_listen_twice(void);
 int test_misuse(void);
 int test_stale(void);
 
+/* network.c */
+int test_network(void);
+
+/* solicited.c */
+int test_solicited(void);
+
 /* cancel.c */
 int test_cancel_first(void);
 int test_cancel_unanswered(void);

@@ -65,12 +65,15 @@ static const struct named_test tests[] = {
 	{ "registration_refusals", test_registration_refusals },
 	{ "regions", test_regions },
 	{ "reservation", test_reservation },
+	{ "exclusive_reservation", test_exclusive_reservation },
 	{ "space", test_space },
 	{ "space_released", test_space_released },
 	{ "in_work", test_in_work },
 	{ "destroy_in_flight", test_destroy_in_flight },
 	{ "close_order", test_close_order },
 	{ "stay", test_stay },
+	{ "in_interrupt", test_in_interrupt },
+	{ "unloading", test_unloading },
 	{ "stale", test_stale },
 	{ "stale_race", test_stale_race },
 	{ "steady", test_steady },
@@ -91,6 +94,7 @@ static int __init mlx5_ulp_test_init(void)
 static void __exit mlx5_ulp_test_exit(void)
 {
 	test_stay_end();
+	test_unloading_end();
 	test_steady_end();
 	test_leaving_end();
 	test_registers_end();

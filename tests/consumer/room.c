@@ -93,6 +93,48 @@ close:
 	return err;
 }
 
+/* In an exclusive queue its poster reserves, and posts from that and beside it. */
+int test_exclusive_reservation(void)
+{
+	const struct mlx5_ulp_queue_attr attr = {
+		.depth = DEPTH, .flags = MLX5_ULP_QUEUE_EXCLUSIVE,
+	};
+	const struct mlx5_ulp_receive receive = {};
+	struct mlx5_ulp_reservation held = {};
+	struct mlx5_ulp_exclusive *poster;
+	struct mlx5_ulp_work works[2];
+	struct mlx5_ulp_write write;
+	struct mlx5_ulp_sge sge;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	tally_init(&tally);
+	err = pair_open(&pair, BYTES, &attr) ?: pair_connect_sender(&pair, NULL);
+	if (err)
+		goto close;
+	poster = mlx5_ulp_queue_exclusive(pair.sender);
+	write = pair_write(&pair, &tally, &sge, 0, PIECE);
+	response(&pair, &tally, &sge, works);
+	err = EXPECT(mlx5_ulp_reserve(pair.sender, &held, 3), 0);
+	for (i = 0; !err && i < DEPTH - 3; i++)
+		err = EXPECT(mlx5_ulp_exclusive_post_writes(poster, &write, 1), 0);
+	err = err ?: EXPECT(mlx5_ulp_exclusive_post_writes(poster, &write, 1), -EAGAIN) ?:
+	      EXPECT(mlx5_ulp_exclusive_post(poster, works, 1), -EAGAIN) ?:
+	      EXPECT(mlx5_ulp_post_reserved(pair.sender, &held, works, 2), 0) ?:
+	      EXPECT(held.left, 1) ?:
+	      EXPECT(mlx5_ulp_exclusive_post_writes(poster, &write, 1), -EAGAIN);
+	mlx5_ulp_release(pair.sender, &held);
+	err = err ?: EXPECT(mlx5_ulp_exclusive_post_writes(poster, &write, 1), 0) ?:
+	      EXPECT(mlx5_ulp_exclusive_post_writes(poster, &write, 1), -EAGAIN) ?:
+	      EXPECT(mlx5_ulp_post_receives(pair.receiver, &receive, 1), 0) ?:
+	      pair_connect_receiver(&pair) ?:
+	      tally_wait(&tally, DEPTH, 30) ?: EXPECT(atomic_read(&tally.done), DEPTH);
+close:
+	pair_close(&pair);
+	return err;
+}
+
 /* Who posts until the queue is full, and again whenever it hears of room. */
 struct writer {
 	struct pair pair;

@@ -116,6 +116,7 @@ int test_kept_region(void);
 
 /* room.c */
 int test_reservation(void);
+int test_exclusive_reservation(void);
 int test_space(void);
 int test_space_released(void);
 
@@ -127,6 +128,11 @@ int test_destroy_in_flight(void);
 int test_close_order(void);
 int test_stay(void);
 void test_stay_end(void);
+
+/* context.c */
+int test_in_interrupt(void);
+int test_unloading(void);
+void test_unloading_end(void);
 
 /* stale.c */
 int test_stale(void);

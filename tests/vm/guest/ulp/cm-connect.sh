@@ -3,7 +3,7 @@
 #
 # Queues of the module find each other by rdma_cm: accept, connect, private data both ways, a WRITE that arrives,
 # disconnect, time-wait; the same with QPs of mlx5_ib at the other end, and with event handlers of the consumer's own;
-# refusals with their reason; misuse.
+# refusals with their reason; misuse; networks that are none of ours.
 #
 # functions: pf,vf
 # cpus: 2
@@ -16,7 +16,7 @@ set -eu
 
 cm_up
 before=$(objects)
-cm_run connect again to_verbs from_verbs handler refuse listen_twice misuse
+cm_run connect again to_verbs from_verbs solicited handler refuse listen_twice misuse network
 same_objects "$before"
 ! rmmod rdma_cm 2> /dev/null || fail "rdma_cm could be removed under its user"
 cm_down

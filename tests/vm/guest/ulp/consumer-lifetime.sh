@@ -42,6 +42,18 @@ modprobe mlx5_ib
 until_true 20 active mlx5_0
 until_true 20 active mlx5_1
 
+# They go while the consumer is being unloaded: it is not told, and has all that it had until it has closed its handle.
+consumer_load unloading
+rmmod mlx5_ulp_test &
+until_true 30 sh -c 'dmesg | grep -q "unloading: begins"' || fail "the consumer is not unloaded"
+rmmod mlx5_ib
+wait $!
+expect "the end" "$(dmesg -t | sed -n 's/^mlx5_ulp_test: unloading: \(other.*\)/\1/p')" \
+	"other -19 notices 0 key 1 device 1"
+modprobe mlx5_ib
+until_true 20 active mlx5_0
+until_true 20 active mlx5_1
+
 # The PCI function goes under it. A region that comes too late is refused before there is a key: once there is one, its
 # memory may be out of the caller's hands.
 consumer_load stay

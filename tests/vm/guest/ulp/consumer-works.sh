@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # Requests of other kinds than WRITE, through the interface in C: what READs bring back, what atomics leave,
-# what is refused.
+# what is refused; and all that may be posted, from a hard interrupt.
 #
 # functions: pf,vf
 # cpus: 2
@@ -13,4 +13,4 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
 
-consumer_tests read read_refusals read_protected atomics
+consumer_tests read read_refusals read_protected atomics in_interrupt
