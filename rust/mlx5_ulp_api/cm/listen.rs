@@ -176,7 +176,7 @@ unsafe extern "C" fn request(
     raw.ops = &OPS;
     raw.context = told.context();
     // SAFETY: It is accepted with these, and belongs to the consumer.
-    desk.decide
-        .accepted(unsafe { Conn::accepted(conn, queue, told) });
+    let conn = unsafe { Conn::accepted(conn, queue, told) };
+    desk.decide.accepted(conn);
     0
 }
