@@ -29,8 +29,10 @@ kernel_make = $(MAKE) -C $(KDIR) CC=$(kernel_cc) KERNELRELEASE=$(kernel_release)
 modules:
 	$(kernel_make) modules
 
+# A prepared tree has no System.map, without which kbuild does not run depmod.
 install: ## with KDIR=...: install the modules for that kernel
 	$(kernel_make) CONFIG_MODULE_SIG_ALL= modules_install
+	$(if $(INSTALL_MOD_PATH),,depmod $(kernel_release))
 
 else
 

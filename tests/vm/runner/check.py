@@ -7,7 +7,7 @@ import argparse
 import fnmatch
 import sys
 
-from . import build, cargo, guest_test, parallel, self_test, step
+from . import build, cargo, guest_test, packaging, parallel, self_test, step
 from .guest_test import GuestTest
 from .kernel import Kernel
 from .parallel import Job
@@ -73,6 +73,9 @@ def main() -> int:
         if kernel.available:
             self_test.run(report, kernel, options.glob)
             break
+    if options.long:
+        for kernel in kernels:
+            packaging.run(report, kernel, options.glob)
     selection = {kernel: _selected(kernel, options.glob, options.long) for kernel in kernels}
     _guest(report, {kernel: tests for kernel, tests in selection.items() if tests})
     if report.passed + report.failed + report.skipped == 0:
