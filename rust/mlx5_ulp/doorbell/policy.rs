@@ -321,6 +321,11 @@ impl Policy {
         Some(Cause::Hold)
     }
 
+    /// `wqes` more WQEs, for which [`Policy::posted`] said to ring, are among those that wait until it is.
+    pub fn join(&mut self, wqes: u32) {
+        self.waiting = self.waiting.wrapping_add(wqes);
+    }
+
     /// The doorbell was rung, for what waits and for `wqes` that did not have to; returns how many WQEs
     /// it showed.
     #[inline(always)]

@@ -144,10 +144,21 @@ impl SendQueue {
     }
 
     /// `wqes` more WQEs, which are posted, wait for the doorbell: `head` is the beginning of the last of them,
-    /// and `last_flags` are those of its request.
+    /// and `last_flags` are those of its request. With a `cause` they end the wait of those before them.
     #[inline(never)]
-    pub(super) fn wait(&self, poster: &mut Poster, head: [u8; 8], wqes: u32, last_flags: u32) {
+    pub(super) fn wait(
+        &self,
+        poster: &mut Poster,
+        head: [u8; 8],
+        wqes: u32,
+        last_flags: u32,
+        cause: Option<Cause>,
+    ) {
         poster.head = head;
+        if cause.is_some() {
+            poster.policy.join(wqes);
+            return self.ring_if(poster, cause);
+        }
         let first = poster.policy.waiting() == wqes;
         if first {
             self.pending.begin();
@@ -172,31 +183,30 @@ impl SendQueue {
         }
     }
 
-    /// Rings for everything that was posted, the last of it at the cursor.
+    /// Rings for what was posted up to the cursor, before which nothing waits.
     #[inline(always)]
     pub(super) fn ring_now(&self, poster: &mut Poster, at: &Cursor, cause: Cause) {
-        self.rung(poster, at, cause);
+        self.note_doorbell(poster, at, cause, at.wqes);
         poster.doorbell.ring(at.block, at.head);
     }
 
     /// Notes a doorbell that is about to be rung, for what waits and for the WQEs of the cursor. Returns
     /// for how many.
-    #[inline(always)]
-    pub(super) fn rung(&self, poster: &mut Poster, at: &Cursor, cause: Cause) -> u32 {
+    fn rung(&self, poster: &mut Poster, at: &Cursor, cause: Cause) -> u32 {
         if poster.policy.waiting() != 0 {
-            self.waits_no_more(poster);
+            self.pending.end();
+            poster.sample.rung(now);
         }
         let wqes = poster.policy.rung(at.wqes);
-        poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
-        self.post_counters.rung(cause as usize, wqes);
+        self.note_doorbell(poster, at, cause, wqes);
         wqes
     }
 
-    /// What waits is about to be rung for.
-    #[inline(never)]
-    fn waits_no_more(&self, poster: &mut Poster) {
-        self.pending.end();
-        poster.sample.rung(now);
+    /// Notes a doorbell for `wqes` WQEs, up to the cursor: the last of those that have waited, if any did.
+    #[inline(always)]
+    pub(super) fn note_doorbell(&self, poster: &mut Poster, at: &Cursor, cause: Cause, wqes: u32) {
+        poster.signaled_rung = at.request.wrapping_sub(at.unsignaled);
+        self.post_counters.rung(cause as usize, wqes);
     }
 
     /// As [`SendQueue::ring_now`], with the tracepoint; the last WQE itself goes to the doorbell register

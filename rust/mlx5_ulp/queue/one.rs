@@ -119,11 +119,11 @@ impl SendQueue {
         self.commit(poster, &at, 1);
         self.post_counters.more_blocks.add(at.more_blocks.into());
         match self.cause(handle, poster, &at, write.flags) {
-            Some(cause) => {
-                let wqes = self.rung(poster, &at, cause);
-                self.ring_or_copy(poster, &at, wqes, Some(last));
+            Some(cause) if poster.policy.waiting() == 0 => {
+                self.note_doorbell(poster, &at, cause, at.wqes);
+                self.ring_or_copy(poster, &at, at.wqes, Some(last));
             }
-            None => self.wait(poster, at.head, at.wqes, write.flags),
+            cause => self.wait(poster, at.head, at.wqes, write.flags, cause),
         }
         guard.release();
         true

@@ -402,8 +402,8 @@ impl SendQueue {
     #[inline(always)]
     fn show(&self, handle: Handle, poster: &mut Poster, at: &Cursor, last_flags: u32) {
         match self.cause(handle, poster, at, last_flags) {
-            Some(cause) => self.ring_now(poster, at, cause),
-            None => self.wait(poster, at.head, at.wqes, last_flags),
+            Some(cause) if poster.policy.waiting() == 0 => self.ring_now(poster, at, cause),
+            cause => self.wait(poster, at.head, at.wqes, last_flags, cause),
         }
     }
 
@@ -488,7 +488,7 @@ impl SendQueue {
         self.post_counters.more_blocks.add(at.more_blocks.into());
         match self.cause(handle, poster, at, last_flags) {
             Some(cause) => self.ring_with(poster, at, cause, Some(at.last)),
-            None => self.wait(poster, at.head, at.wqes, last_flags),
+            None => self.wait(poster, at.head, at.wqes, last_flags, None),
         }
     }
 

@@ -64,16 +64,16 @@ pub(super) struct Poster {
     pub(super) doorbell: Doorbell,
     /// Beginning of the last WQE: what the doorbell register is told.
     pub(super) head: [u8; 8],
-    /// How long WQEs wait at most.
-    pub(super) hold: Hold,
-    /// How long requests take, and wait.
-    pub(super) sample: Sample,
     /// Whether the next places to be written to are prefetched.
     pub(super) prefetch: bool,
     /// Which WQEs go to the doorbell register themselves.
     pub(super) blueflame: BlueFlame,
     /// How adjacent WRITEs of a chain are merged, if they are.
     pub(super) merge: Option<Limits>,
+    /// How long WQEs wait at most.
+    pub(super) hold: Hold,
+    /// How long requests take, and wait.
+    pub(super) sample: Sample,
 }
 
 impl Poster {
@@ -90,10 +90,12 @@ impl Poster {
 /// The poster of a queue, for one user at a time: whoever holds the lock or, of an exclusive queue, the
 /// one who posts by his own word.
 #[pin_data]
+#[repr(C)]
 pub(super) struct PosterCell {
+    // First: where the cell is, is what is used most.
+    poster: UnsafeCell<Poster>,
     #[pin]
     lock: RawIrqLock,
-    poster: UnsafeCell<Poster>,
 }
 
 // SAFETY: `PosterGuard` gives access to one user at a time, from whatever CPU; a `Poster` is `Send`.
