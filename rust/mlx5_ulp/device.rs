@@ -47,7 +47,8 @@ use crate::{
         text::Refusal,
         Params, //
     },
-    qid::registry::Registry, //
+    qid::registry::Registry,
+    work::NoIo, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -215,12 +216,15 @@ impl Device {
     ///
     /// `ENODEV` once removal has begun, `ENOMEM`.
     pub(crate) fn enroll(&self, member: Arc<dyn Member>) -> Result {
+        // Who waits for the lock may be what brings a disk back that memory is to be written to.
+        let no_io = NoIo::new();
         let enrolled = match &mut *self.members.lock() {
             Some(members) => members
                 .push(member.clone(), GFP_KERNEL)
                 .map_err(Error::from),
             None => Err(ENODEV),
         };
+        drop(no_io);
         // It may sleep and lock, so not above.
         if enrolled.is_err() {
             member.shutdown();

@@ -419,6 +419,18 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_a_wait_is_rung_with_what_waited() {
+        let mut p = Policy::new(Mode::Batch, 4, 16);
+        for _ in 0..3 {
+            assert_eq!(p.posted(1, || true, Hint::None), None);
+        }
+        assert_eq!(p.posted(2, || true, Hint::None), Some(Cause::Limit));
+        assert_eq!(p.waiting(), 3);
+        p.join(2);
+        assert_eq!((p.rung(0), p.waiting()), (5, 0));
+    }
+
+    #[test]
     fn last_flush_completion_and_hold_ring_what_waits() {
         let mut p = Policy::new(Mode::Batch, 8, 16);
         assert_eq!(p.posted(1, || true, Hint::Last), Some(Cause::Last));

@@ -6,7 +6,8 @@
 use super::totals::Totals;
 use crate::{
     clock,
-    params::Params, //
+    params::Params,
+    work::NoIo, //
 };
 use kernel::{
     fmt, new_mutex,
@@ -81,6 +82,8 @@ impl CounterTable {
     ///
     /// `ENOMEM`.
     pub(crate) fn register(&self, source: Arc<dyn Source>) -> Result {
+        // As in `Device::enroll`.
+        let _no_io = NoIo::new();
         Ok(self.inner.lock().live.push(source, GFP_KERNEL)?)
     }
 
