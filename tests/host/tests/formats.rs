@@ -15,7 +15,10 @@ use proptest::prelude::*;
 
 /// What is left of all ones: the bits that are not reserved. Reserved ones are zero when they are written.
 fn written(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 #[test]
