@@ -30,6 +30,10 @@ codes! {
     ecanceled = ECANCELED;
     /// The peer failed.
     eremoteio = EREMOTEIO;
+    /// The address is not to be had.
+    eaddrnotavail = EADDRNOTAVAIL;
+    /// The peer has refused.
+    econnrefused = ECONNREFUSED;
     /// What is there is not what was there.
     estale = ESTALE;
 }

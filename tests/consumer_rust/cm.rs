@@ -4,6 +4,10 @@
 
 use crate::{
     check,
+    errno::{
+        eaddrnotavail,
+        econnrefused, //
+    },
     pair::{
         pattern,
         until,
@@ -161,7 +165,7 @@ pub(crate) fn connection() -> Result {
     check!(Address::parse(c"nowhere", c"1").is_err());
     let host = Host::new()?;
     let _listener = Listener::new(&Address::any(PORT)?, 4, host.clone())?;
-    check!(Listener::new(&Address::any(PORT)?, 4, host.clone()).err() == Some(EADDRNOTAVAIL));
+    check!(Listener::new(&Address::any(PORT)?, 4, host.clone()).err() == Some(eaddrnotavail()));
     let heard = Heard::nothing()?;
     let (conn, device) = caller(heard.clone())?;
     let mut answer = [0; ANSWER_DATA];
@@ -199,7 +203,7 @@ pub(crate) fn connection() -> Result {
 
 /// The host refuses, and says why; then nobody is there.
 pub(crate) fn refusal() -> Result {
-    let refused = Err(Error::from_errno(-(kernel::bindings::ECONNREFUSED as i32)));
+    let refused = Err(econnrefused());
     let mut answer = [0; ANSWER_DATA];
     let listener = Listener::new(&Address::any(PORT)?, 4, Host::new()?)?;
     let (conn, _device) = caller(Heard::nothing()?)?;
