@@ -14,7 +14,9 @@
  *	mlx5_ulp_queue_destroy(), mlx5_ulp_region_destroy(), mlx5_ulp_close()
  *
  * Contexts: "may sleep" means process context without spin locks; "any
- * context" includes interrupts and completion callbacks.
+ * context" includes interrupts and completion callbacks, wherever a spinlock_t
+ * may be taken. (Interrupts that not even PREEMPT_RT runs in threads, as of timers
+ * in hard mode, are not for that, says lockdep.)
  *
  * Handles: calls that may sleep look theirs up. One that was given back already,
  * or never was one, they answer with -EBADF, as far as they answer, and do nothing

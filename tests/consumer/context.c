@@ -69,7 +69,8 @@ int test_in_interrupt(void)
 		return err;
 	irq.pair = &pair;
 	tally_init(&irq.tally);
-	irq.work = IRQ_WORK_INIT_HARD(post_in_interrupt);
+	/* Not one that lockdep takes for an interrupt under PREEMPT_RT, too. */
+	irq.work = IRQ_WORK_INIT(post_in_interrupt);
 	irq_work_queue(&irq.work);
 	irq_work_sync(&irq.work);
 	err = irq.err ?: tally_wait(&irq.tally, 3, 30) ?:
