@@ -5,6 +5,7 @@
 use super::{
     bindings,
     queue_attr::qid,
+    told::Told,
     Access,
     QueueRef, //
 };
@@ -48,8 +49,8 @@ pub(crate) type Limits = bindings::mlx5_ulp_limits;
 /// The handle is open.
 pub(crate) struct Device {
     handle: NonNull<bindings::mlx5_ulp_device>,
-    /// Outlives the handle, which has a pointer to what is in the box.
-    _removal: Option<KBox<Arc<dyn Removal>>>,
+    /// Outlives the handle, which has its context.
+    _removal: Option<Told<dyn Removal>>,
 }
 
 // SAFETY: All functions of the interface may be called from any task; who is told is `Send`.
@@ -64,10 +65,7 @@ impl Device {
     ///
     /// `ENODEV` if there is no such device.
     pub(crate) fn open(name: &CStr) -> Result<Arc<Self>> {
-        Self::opened(None, |attr| {
-            // SAFETY: A string; the attributes are null or valid.
-            unsafe { bindings::mlx5_ulp_open(name.as_char_ptr(), attr) }
-        })
+        Self::named(name, None)
     }
 
     /// `mlx5_ulp_open()`, with a removal notice to `removal`. May sleep.
@@ -78,8 +76,12 @@ impl Device {
     ///
     /// `ENODEV` if there is no such device.
     pub(crate) fn open_with_notice(name: &CStr, removal: Arc<dyn Removal>) -> Result<Arc<Self>> {
-        Self::opened(Some(removal), |attr| {
-            // SAFETY: As in `open`.
+        Self::named(name, Some(removal))
+    }
+
+    fn named(name: &CStr, removal: Option<Arc<dyn Removal>>) -> Result<Arc<Self>> {
+        Self::opened(removal, |attr| {
+            // SAFETY: A string; the attributes are null or valid.
             unsafe { bindings::mlx5_ulp_open(name.as_char_ptr(), attr) }
         })
     }
@@ -105,15 +107,13 @@ impl Device {
         removal: Option<Arc<dyn Removal>>,
         open: impl FnOnce(*const bindings::mlx5_ulp_open_attr) -> *mut bindings::mlx5_ulp_device,
     ) -> Result<Arc<Self>> {
-        let removal = removal
-            .map(|removal| KBox::new(removal, GFP_KERNEL))
-            .transpose()?;
-        // `notice` is the function for what `context` points to, which is kept until the handle is closed.
+        let removal = removal.map(Told::new).transpose()?;
+        // `notice` is the function for that context, which is kept until the handle is closed.
         let attr = removal
-            .as_deref()
+            .as_ref()
             .map(|removal| bindings::mlx5_ulp_open_attr {
                 removal: Some(notice),
-                context: core::ptr::from_ref(removal).cast_mut().cast(),
+                context: removal.context(),
                 // SAFETY: The linker defines it for each module; it is not looked at.
                 owner: unsafe { __this_module.get() },
             });
@@ -193,10 +193,10 @@ impl Device {
 ///
 /// # Safety
 ///
-/// `context` must point to an `Arc<dyn Removal>` that is there when this is called.
+/// `context` must be that of a [`Told`] that is there when this is called.
 unsafe extern "C" fn notice(context: *mut c_void) {
     // SAFETY: The caller guarantees it.
-    let removal = unsafe { &*context.cast::<Arc<dyn Removal>>() };
+    let removal = unsafe { Told::<dyn Removal>::of(context) };
     // A reference of its own: who is told may close the device, and with it what `context` points to.
     let removal = removal.clone();
     removal.removal();

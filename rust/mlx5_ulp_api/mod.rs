@@ -18,6 +18,7 @@ mod queue_attr;
 mod queue_ref;
 mod region;
 mod request;
+mod told;
 mod work;
 
 pub(crate) use device::{
@@ -62,7 +63,7 @@ pub(crate) use request::{
     Request,
     Write, //
 };
-
+pub(crate) use told::Told;
 pub(crate) use work::{
     Operation,
     Receive,

@@ -12,6 +12,7 @@ use super::{
         QueueRef,
         Reservation, //
     },
+    told::Told,
     Device,
     Done,
     Receive,
@@ -62,8 +63,8 @@ const SHARED: u32 = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_SHARED;
 /// The queue exists.
 pub(crate) struct Queue {
     handle: NonNull<bindings::mlx5_ulp_queue>,
-    /// Outlives the queue, which has a pointer to what is in the box.
-    _space: Option<KBox<Arc<dyn Space>>>,
+    /// Outlives the queue, which has its context.
+    _space: Option<Told<dyn Space>>,
     _device: Arc<Device>,
 }
 
@@ -93,7 +94,7 @@ impl Queue {
         attr: QueueAttr,
         space: Arc<dyn Space>,
     ) -> Result<Self> {
-        Self::create(device, attr, SHARED, Some(KBox::new(space, GFP_KERNEL)?))
+        Self::create(device, attr, SHARED, Some(Told::new(space)?))
     }
 
     /// Makes one; `poster` is who posts, of `enum mlx5_ulp_queue_flags`.
@@ -101,11 +102,9 @@ impl Queue {
         device: &Arc<Device>,
         attr: QueueAttr,
         poster: u32,
-        told: Option<KBox<Arc<dyn Space>>>,
+        told: Option<Told<dyn Space>>,
     ) -> Result<Self> {
-        let context = told.as_deref().map_or(null_mut(), |told| {
-            core::ptr::from_ref(told).cast_mut().cast()
-        });
+        let context = told.as_ref().map_or(null_mut(), Told::context);
         let (named, qid) = match attr.name {
             Some((vf_id, local_qid)) => (
                 bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED,
@@ -132,8 +131,8 @@ impl Queue {
             qid,
             context,
         };
-        // SAFETY: The handle is open, the attributes are valid; `space` is the function for what `context` points to,
-        // which is kept until the queue is destroyed.
+        // SAFETY: The handle is open, the attributes are valid; `space` is the function for the context, which is kept
+        // until the queue is destroyed.
         let handle = unsafe { bindings::mlx5_ulp_queue_create(device.as_ptr(), &attr) };
         let handle = from_err_ptr(handle)?;
         // INVARIANT: Just created, and destroyed by `drop` only.
@@ -313,11 +312,10 @@ impl Queue {
 ///
 /// # Safety
 ///
-/// `context` must point to a `Arc<dyn Space>` that outlives the call.
+/// `context` must be that of a [`Told`] that outlives the call.
 unsafe extern "C" fn space(context: *mut c_void) {
     // SAFETY: The caller guarantees it.
-    let told = unsafe { &*context.cast::<Arc<dyn Space>>() };
-    told.space();
+    unsafe { Told::<dyn Space>::of(context) }.space();
 }
 
 impl Drop for Queue {

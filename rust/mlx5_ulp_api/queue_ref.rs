@@ -143,10 +143,12 @@ impl<'a> QueueRef<'a> {
             unsafe { bindings::mlx5_ulp_post_receives(self.handle.as_ptr(), raw.as_ptr(), count) };
         let result = to_result(status);
         if result.is_err() {
-            for receive in raw.iter().take(receives.len()) {
-                // SAFETY: Nothing was posted, so no completion gives the reference back.
-                drop(unsafe { Request::<T>::from_raw(receive.request) });
-            }
+            let requests = raw
+                .iter()
+                .take(receives.len())
+                .map(|receive| receive.request);
+            // SAFETY: Each has just been made of a reference, and nothing was posted.
+            unsafe { take_back::<T>(requests) };
         }
         result
     }
@@ -243,6 +245,18 @@ impl Drop for Reservation<'_> {
     }
 }
 
+/// Gives back the references that requests keep to themselves until they are told.
+///
+/// # Safety
+///
+/// Each must come from [`Request::into_raw`], once for each time that it is here, and no completion may come of that.
+unsafe fn take_back<T: Done>(requests: impl Iterator<Item = *mut bindings::mlx5_ulp_request>) {
+    for request in requests {
+        // SAFETY: The caller guarantees it.
+        drop(unsafe { Request::<T>::from_raw(request) });
+    }
+}
+
 /// Has `post` post a chain: as [`QueueRef::post`].
 ///
 /// The chain that `post` gets is valid for the call, its ranges are borrowed by `works`, each request keeps itself
@@ -262,10 +276,9 @@ pub(super) fn post_chain<T: Done>(
     });
     let result = to_result(post(raw.as_ptr(), works.len() as u32));
     if result.is_err() {
-        for work in raw.iter().take(works.len()) {
-            // SAFETY: Nothing was posted, so no completion gives the reference back.
-            drop(unsafe { Request::<T>::from_raw(work.request) });
-        }
+        let requests = raw.iter().take(works.len()).map(|work| work.request);
+        // SAFETY: Each has just been made of a reference, and nothing was posted.
+        unsafe { take_back::<T>(requests) };
     }
     result
 }
@@ -294,10 +307,9 @@ pub(super) fn post_write_chain<T: Done>(
     });
     let result = to_result(post(raw.as_ptr(), writes.len() as u32));
     if result.is_err() {
-        for write in raw.iter().take(writes.len()) {
-            // SAFETY: Nothing was posted, so no completion gives the reference back.
-            drop(unsafe { Request::<T>::from_raw(write.request) });
-        }
+        let requests = raw.iter().take(writes.len()).map(|write| write.request);
+        // SAFETY: Each has just been made of a reference, and nothing was posted.
+        unsafe { take_back::<T>(requests) };
     }
     result
 }

@@ -7,7 +7,10 @@ use super::{
     bindings,
     Address, //
 };
-use crate::ulp::Queue;
+use crate::ulp::{
+    Queue,
+    Told, //
+};
 use core::ptr::NonNull;
 use kernel::{
     error::{
@@ -41,22 +44,9 @@ pub(crate) trait Events: Send + Sync {
     fn timewait_exit(&self) {}
 }
 
-/// What rdma_cm is told to call, with an `Arc<dyn Events>` as context.
+/// What rdma_cm is told to call, with the context of a [`Told`].
 pub(super) static OPS: bindings::mlx5_ulp_conn_ops =
     bindings::mlx5_ulp_conn_ops { event: Some(event) };
-
-/// Who is told, where C finds it. Outlives the connection, which has a pointer to what is in the box.
-pub(super) struct Told(KBox<Arc<dyn Events>>);
-
-impl Told {
-    pub(super) fn new(events: Arc<dyn Events>) -> Result<Self> {
-        Ok(Self(KBox::new(events, GFP_KERNEL)?))
-    }
-
-    pub(super) fn context(&self) -> *mut c_void {
-        core::ptr::from_ref(&*self.0).cast_mut().cast()
-    }
-}
 
 /// A connection of `<mlx5_ulp_conn.h>`, destroyed when dropped.
 ///
@@ -81,7 +71,7 @@ impl Drop for Handle {
 pub(crate) struct Route {
     // Before who is told of it.
     handle: Handle,
-    told: Told,
+    told: Told<dyn Events>,
 }
 
 impl Route {
@@ -135,7 +125,7 @@ pub(crate) struct Conn {
     // Before the queue, as rdma_cm wants it, and that before who is told.
     handle: Handle,
     queue: Queue,
-    _told: Told,
+    _told: Told<dyn Events>,
 }
 
 impl Conn {
@@ -147,7 +137,7 @@ impl Conn {
     pub(super) unsafe fn accepted(
         conn: NonNull<bindings::mlx5_ulp_conn>,
         queue: Queue,
-        told: Told,
+        told: Told<dyn Events>,
     ) -> Self {
         Self {
             // INVARIANT: The caller guarantees it.
@@ -220,7 +210,7 @@ unsafe extern "C" fn event(
     status: c_int,
 ) {
     // SAFETY: The caller guarantees it.
-    let told = unsafe { &*context.cast::<Arc<dyn Events>>() };
+    let told = unsafe { Told::<dyn Events>::of(context) };
     match event {
         bindings::mlx5_ulp_conn_event_MLX5_ULP_CONN_ESTABLISHED => told.established(),
         bindings::mlx5_ulp_conn_event_MLX5_ULP_CONN_CLOSED => told.closed(to_result(status)),

@@ -5,16 +5,16 @@
 use super::{
     address::namespace,
     bindings,
-    conn::{
-        Told,
-        OPS, //
-    },
+    conn::OPS,
     Address,
     Conn,
     Events,
     ANSWER_DATA, //
 };
-use crate::ulp::Queue;
+use crate::ulp::{
+    Queue,
+    Told, //
+};
 use core::{
     cell::UnsafeCell,
     ptr::NonNull,
