@@ -51,14 +51,6 @@ static void connect_for(struct connecting *connecting, struct side *side, s64 us
 	destroy_work_on_stack(&connecting->work);
 }
 
-static int side_resolve(struct side *side)
-{
-	side->conn = resolve(side);
-	if (IS_ERR(side->conn))
-		return FAIL("cannot resolve: %ld", PTR_ERR(side->conn));
-	return side_open(side, mlx5_ulp_conn_ibdev(side->conn));
-}
-
 /* It will not be connected, its queue takes no posts, and there is no event. */
 static int is_given_up(struct side *side)
 {

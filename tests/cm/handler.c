@@ -93,13 +93,6 @@ static int handler_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-static int handler_init(struct handler *handler, struct rdma_cm_id **id)
-{
-	init_completion(&handler->step);
-	*id = rdma_create_id(&init_net, handler_event, handler, RDMA_PS_TCP, IB_QPT_RC);
-	return EXPECT(PTR_ERR_OR_ZERO(*id), 0);
-}
-
 static void handler_end(struct handler *handler)
 {
 	if (!IS_ERR_OR_NULL(handler->listen))
@@ -116,9 +109,11 @@ int test_handler(void)
 	struct side *side = &client.side;
 	int err;
 
-	err = handler_init(&server, &server.listen) ?: handler_init(&client, &client.id) ?:
-	      EXPECT(rdma_bind_addr(server.listen, address), 0) ?:
-	      EXPECT(rdma_listen(server.listen, 1), 0) ?:
+	init_completion(&server.step);
+	init_completion(&client.step);
+	client.id = rdma_create_id(&init_net, handler_event, &client, RDMA_PS_TCP, IB_QPT_RC);
+	err = EXPECT(PTR_ERR_OR_ZERO(client.id), 0) ?:
+	      listen_to(&server.listen, handler_event, &server) ?:
 	      EXPECT(PTR_ERR(mlx5_ulp_open_cm_id(client.id, NULL)), -ENODEV) ?:
 	      EXPECT(rdma_resolve_addr(client.id, NULL, address, 10 * MSEC_PER_SEC), 0);
 	if (!err) {

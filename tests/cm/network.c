@@ -100,13 +100,10 @@ int test_network(void)
 	struct side side = {};
 	int err;
 
-	side.conn = resolve(&side);
-	if (IS_ERR(side.conn))
-		return FAIL("cannot resolve: %ld", PTR_ERR(side.conn));
-	/* Stays as long as the connection. */
-	ibdev = mlx5_ulp_conn_ibdev(side.conn);
-	err = side_open(&side, ibdev);
+	err = side_resolve(&side);
 	if (!err) {
+		/* Stays as long as the connection. */
+		ibdev = mlx5_ulp_conn_ibdev(side.conn);
 		v1 = find_gid(ibdev, IB_GID_TYPE_ROCE);
 		v2 = find_gid(ibdev, IB_GID_TYPE_ROCE_UDP_ENCAP);
 		err = v1 && v2 ? refuse_networks(side.queue, v1, v2) :

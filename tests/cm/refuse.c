@@ -15,10 +15,7 @@ static int connect(struct side *side, u8 *answer, int *reason)
 	const struct mlx5_ulp_conn_data request = { .data = "knock", .length = 6 };
 	int err, status;
 
-	side->conn = resolve(side);
-	if (IS_ERR(side->conn))
-		return FAIL("cannot resolve: %ld", PTR_ERR(side->conn));
-	err = side_open(side, mlx5_ulp_conn_ibdev(side->conn));
+	err = side_resolve(side);
 	if (err)
 		return err;
 	status = mlx5_ulp_conn_connect(side->conn, side->queue, &request, answer, 0);

@@ -163,6 +163,14 @@ static int server_request(void *context, struct mlx5_ulp_conn_request *request)
 	return 0;
 }
 
+int listen_to(struct rdma_cm_id **id, rdma_cm_event_handler handler, void *context)
+{
+	*id = rdma_create_id(&init_net, handler, context, RDMA_PS_TCP, IB_QPT_RC);
+	return EXPECT(PTR_ERR_OR_ZERO(*id), 0) ?:
+	       EXPECT(rdma_bind_addr(*id, (struct sockaddr *)&test_address), 0) ?:
+	       EXPECT(rdma_listen(*id, 1), 0);
+}
+
 const struct mlx5_ulp_listen_ops server_ops = { .request = server_request };
 
 int server_open(struct server *server)
@@ -188,6 +196,14 @@ struct mlx5_ulp_conn *resolve(struct side *side)
 				     10 * MSEC_PER_SEC, &side_ops, side);
 }
 
+int side_resolve(struct side *side)
+{
+	side->conn = resolve(side);
+	if (IS_ERR(side->conn))
+		return FAIL("cannot resolve: %ld", PTR_ERR(side->conn));
+	return side_open(side, mlx5_ulp_conn_ibdev(side->conn));
+}
+
 int pair_open(struct pair *pair)
 {
 	const struct mlx5_ulp_conn_data request = { .data = "hello", .length = 6 };
@@ -197,13 +213,7 @@ int pair_open(struct pair *pair)
 	int err;
 
 	memset(pair, 0, sizeof(*pair));
-	err = server_open(&pair->server);
-	if (!err) {
-		client->conn = resolve(client);
-		if (IS_ERR(client->conn))
-			err = FAIL("cannot resolve: %ld", PTR_ERR(client->conn));
-	}
-	err = err ?: side_open(client, mlx5_ulp_conn_ibdev(client->conn)) ?:
+	err = server_open(&pair->server) ?: side_resolve(client) ?:
 	      EXPECT(mlx5_ulp_conn_connect(client->conn, client->queue, &request, answer, 0), 0);
 	if (!err) {
 		memcpy(&pair->memory, answer, sizeof(*told));

@@ -109,16 +109,7 @@ int test_solicited(void)
 	int err;
 
 	init_completion(&l.heard);
-	l.listen = rdma_create_id(&init_net, listener_handler, &l, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(l.listen))
-		return PTR_ERR(l.listen);
-	err = EXPECT(rdma_bind_addr(l.listen, (struct sockaddr *)&test_address), 0) ?:
-	      EXPECT(rdma_listen(l.listen, 1), 0);
-	if (!err) {
-		side.conn = resolve(&side);
-		err = EXPECT(PTR_ERR_OR_ZERO(side.conn), 0);
-	}
-	err = err ?: side_open(&side, mlx5_ulp_conn_ibdev(side.conn)) ?:
+	err = listen_to(&l.listen, listener_handler, &l) ?: side_resolve(&side) ?:
 	      EXPECT(mlx5_ulp_conn_connect(side.conn, side.queue, NULL, NULL, 0), 0) ?:
 	      send(&side, 0) ?: send(&side, MLX5_ULP_SOLICITED);
 	if (!err && !wait_for_completion_timeout(&l.heard, PATIENCE * HZ))

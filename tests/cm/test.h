@@ -85,8 +85,12 @@ struct pair {
 int pair_open(struct pair *pair);
 void pair_close(struct pair *pair);
 
-/* main.c */
+/* The way to the server, and then what @side has on the device that it leads through. */
 struct mlx5_ulp_conn *resolve(struct side *side);
+int side_resolve(struct side *side);
+
+/* Has @handler wait for peers; @id is what to destroy, or an error. */
+int listen_to(struct rdma_cm_id **id, rdma_cm_event_handler handler, void *context);
 
 /* connect.c */
 int test_connect(void);

@@ -171,16 +171,7 @@ int test_to_verbs(void)
 	int err;
 
 	verbs_init(&verbs);
-	verbs.listen = rdma_create_id(&init_net, verbs_handler, &verbs, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(verbs.listen))
-		return PTR_ERR(verbs.listen);
-	err = EXPECT(rdma_bind_addr(verbs.listen, (struct sockaddr *)&test_address), 0) ?:
-	      EXPECT(rdma_listen(verbs.listen, 1), 0);
-	if (!err) {
-		side.conn = resolve(&side);
-		err = EXPECT(PTR_ERR_OR_ZERO(side.conn), 0);
-	}
-	err = err ?: side_open(&side, mlx5_ulp_conn_ibdev(side.conn)) ?:
+	err = listen_to(&verbs.listen, verbs_handler, &verbs) ?: side_resolve(&side) ?:
 	      EXPECT(mlx5_ulp_conn_connect(side.conn, side.queue, &request, answer, 0), 0);
 	if (!err) {
 		memcpy(&to, answer, sizeof(to));
