@@ -18,32 +18,21 @@ static int fill(struct pair *pair, struct tally *tally)
 	int i, err = 0;
 
 	for (i = 0; !err && i < DEPTH; i++) {
-		struct mlx5_ulp_sge sge = pair_sge(pair, i * PIECE, PIECE);
-		struct mlx5_ulp_write write = {
-			.request = &tally->request,
-			.sge = &sge,
-			.num_sge = 1,
-			.flags = i % 2 ? MLX5_ULP_UNSIGNALED : 0,
-			.remote_addr = pair_remote(pair, i * PIECE),
-			.rkey = mlx5_ulp_region_key(pair->to),
-		};
+		struct mlx5_ulp_sge sge;
+		struct mlx5_ulp_write write = pair_write(pair, tally, &sge, i * PIECE, PIECE);
 
+		write.flags = i % 2 ? MLX5_ULP_UNSIGNALED : 0;
 		err = EXPECT(mlx5_ulp_post_write(pair->sender, &write), 0);
 	}
 	return err;
 }
 
-/* A pair of which only the sender is connected, patiently: nothing completes. */
+/* A pair of which only the sender is connected: nothing completes. */
 static int open_stuck(struct pair *pair)
 {
 	const struct mlx5_ulp_queue_attr attr = { .depth = DEPTH };
-	const struct mlx5_ulp_connect_attr patient = {
-		.gid_index = MLX5_ULP_GID_AUTO,
-		.timeout = 20,
-	};
 
-	return pair_open(pair, DEPTH * PIECE, &attr) ?:
-	       pair_connect_sender(pair, &patient);
+	return pair_open(pair, DEPTH * PIECE, &attr) ?: pair_connect_sender_patiently(pair);
 }
 
 /* Each request ends once, before the queue is gone. */

@@ -101,6 +101,17 @@ int pair_connect_sender(struct pair *pair, const struct mlx5_ulp_connect_attr *a
 	return pair_connect_to(pair->sender, pair->receiver, attr);
 }
 
+/* For a peer that does not answer: it is asked again after 4 s, so nothing completes. */
+int pair_connect_sender_patiently(struct pair *pair)
+{
+	const struct mlx5_ulp_connect_attr attr = {
+		.gid_index = MLX5_ULP_GID_AUTO,
+		.timeout = 20,
+	};
+
+	return pair_connect_sender(pair, &attr);
+}
+
 int pair_connect_receiver(struct pair *pair)
 {
 	return pair_connect_to(pair->receiver, pair->sender, NULL);

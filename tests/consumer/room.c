@@ -44,10 +44,7 @@ int test_reservation(void)
 	if (err)
 		goto close;
 	response(&pair, &tally, &sge, works);
-	write = (struct mlx5_ulp_write) {
-		.request = &tally.request, .sge = &sge, .num_sge = 1,
-		.remote_addr = works[0].remote_addr, .rkey = works[0].rkey,
-	};
+	write = pair_write(&pair, &tally, &sge, 0, PIECE);
 	err = EXPECT(mlx5_ulp_reserve(pair.sender, &held, 2), -ENOTCONN) ?:
 	      pair_connect_sender(&pair, NULL) ?:
 	      EXPECT(mlx5_ulp_reserve(pair.sender, &held, DEPTH + 1), -EMSGSIZE) ?:

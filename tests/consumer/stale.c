@@ -108,10 +108,6 @@ static int give_back(void *data)
 /* Each thing is given back once, whoever comes first; requests in flight end once. */
 int test_stale_race(void)
 {
-	const struct mlx5_ulp_connect_attr patient = {
-		.gid_index = MLX5_ULP_GID_AUTO,
-		.timeout = 20,
-	};
 	DECLARE_COMPLETION_ONSTACK(start);
 	struct giver givers[2] = {};
 	struct task_struct *task;
@@ -120,7 +116,7 @@ int test_stale_race(void)
 	int i, err;
 
 	tally_init(&tally);
-	err = pair_open(&pair, PAGE_SIZE, &attr) ?: pair_connect_sender(&pair, &patient);
+	err = pair_open(&pair, PAGE_SIZE, &attr) ?: pair_connect_sender_patiently(&pair);
 	if (err)
 		return err;
 	for (i = 0; !err && i < attr.depth; i++) {

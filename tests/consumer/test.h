@@ -31,6 +31,7 @@ struct pair {
 
 int pair_open(struct pair *pair, size_t bytes, const struct mlx5_ulp_queue_attr *attr);
 int pair_connect_sender(struct pair *pair, const struct mlx5_ulp_connect_attr *attr);
+int pair_connect_sender_patiently(struct pair *pair);
 int pair_connect_receiver(struct pair *pair);
 int pair_connect(struct pair *pair);
 void pair_close(struct pair *pair);
