@@ -19,16 +19,12 @@ set -eu
 . /src/tests/vm/guest/lib/filesystem.sh
 . /src/tests/vm/guest/lib/two-guests.sh
 
-addressed() {
-	grep -qs "0a00:000$GUEST" /sys/class/infiniband/mlx5_0/ports/1/gids/*
-}
-
 drivers mlx5_0
 netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
 ip link set "$netdev" up
 ip address add "10.0.0.$GUEST/24" dev "$netdev"
 until_true 20 active mlx5_0 || fail "the port does not come up"
-until_true 20 addressed || fail "the address has no GID"
+until_true 20 addressed "10.0.0.$GUEST" || fail "the address has no GID"
 blk_load
 
 if [ "$GUEST" = 2 ]; then

@@ -6,10 +6,6 @@
 cm_test=/src/build/modules/$KERNEL_SERIES/tests/cm/mlx5_ulp_cm_test.ko
 address=10.8.0.1
 
-addressed() {
-	grep -qs 0a08:0001 /sys/class/infiniband/mlx5_0/ports/1/gids/*
-}
-
 # cm_up: the drivers, an address of the first function, and the modules.
 cm_up() {
 	local netdev
@@ -20,7 +16,7 @@ cm_up() {
 	ip link set "$netdev" up
 	ip address replace "$address/24" dev "$netdev"
 	until_true 20 active mlx5_0 || fail "the port does not come up"
-	until_true 20 addressed || fail "the address has no GID"
+	until_true 20 addressed "$address" || fail "the address has no GID"
 	load mlx5_ulp
 	modprobe rdma_cm
 	load mlx5_ulp_cm

@@ -24,6 +24,12 @@ active() {
 	grep -q ACTIVE "/sys/class/infiniband/$1/ports/1/state"
 }
 
+# addressed ADDRESS: whether mlx5_0 has a GID of this IPv4 address.
+addressed() {
+	# shellcheck disable=SC2086 # four numbers
+	grep -qs "$(printf '%02x%02x:%02x%02x$' ${1//./ })" /sys/class/infiniband/mlx5_0/ports/1/gids/*
+}
+
 # drivers DEVICE...: loads the stock drivers and waits for these RDMA devices.
 drivers() {
 	local device

@@ -12,6 +12,13 @@ set -eu
 . /src/tests/vm/guest/lib/consumer.sh
 . /src/tests/vm/guest/lib/faults.sh
 
+# return_devices: the RDMA devices come back after mlx5_ib was removed.
+return_devices() {
+	modprobe mlx5_ib
+	until_true 20 active mlx5_0
+	until_true 20 active mlx5_1
+}
+
 # ended NOTICES LATE-REGION LATE-POST LATE-MAP: how the work that was in flight ended.
 ended() {
 	local line want
@@ -38,9 +45,7 @@ consumer_load stay
 rmmod mlx5_ib
 rmmod mlx5_ulp_test
 ended 1 -19 -19 -19
-modprobe mlx5_ib
-until_true 20 active mlx5_0
-until_true 20 active mlx5_1
+return_devices
 
 # They go while the consumer is being unloaded: it is not told, and has all that it had until it has closed its handle.
 consumer_load unloading
@@ -50,9 +55,7 @@ rmmod mlx5_ib
 wait $!
 expect "the end" "$(dmesg -t | sed -n 's/^mlx5_ulp_test: unloading: \(other.*\)/\1/p')" \
 	"other -19 notices 0 key 1 device 1"
-modprobe mlx5_ib
-until_true 20 active mlx5_0
-until_true 20 active mlx5_1
+return_devices
 
 # The PCI function goes under it. A region that comes too late is refused before there is a key: once there is one, its
 # memory may be out of the caller's hands.

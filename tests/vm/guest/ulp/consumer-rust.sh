@@ -20,10 +20,7 @@ rust=/src/build/modules/$KERNEL_SERIES/tests/consumer_rust/mlx5_ulp_test_rust.ko
 drivers mlx5_0 mlx5_1
 network
 ip link set lo up
-addressed() {
-	grep -qs 0a07:0001 /sys/class/infiniband/mlx5_0/ports/1/gids/*
-}
-until_true 20 addressed || fail "the address has no GID"
+until_true 20 addressed 10.7.0.1 || fail "the address has no GID"
 load mlx5_ulp
 modprobe rdma_cm
 load mlx5_ulp_cm
