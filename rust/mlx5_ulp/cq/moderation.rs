@@ -335,6 +335,14 @@ mod tests {
             assert_eq!(g.mode(), Mode::Hybrid);
             assert_eq!(run(&mut g, &mut now, 400, rate), [], "{rate} from above");
         }
+        for rate in [160_000, 180_000, 196_000] {
+            let (mut g, mut now) = auto();
+            run(&mut g, &mut now, 200, rate);
+            assert_eq!(g.mode(), Mode::Hybrid, "{rate} from below");
+            run(&mut g, &mut now, 200, 300_000);
+            assert_eq!(g.mode(), Mode::Interrupt);
+            assert_eq!(run(&mut g, &mut now, 400, rate), [], "{rate} from above");
+        }
     }
 
     #[test]
