@@ -520,6 +520,9 @@ mod tests {
         warns("mps", "128 bytes, 256 at the port", |f| {
             function(f).dev_ctl = 0x2000
         });
+        warns("mps", "256 bytes, 128 at the port", |f| {
+            port(f).dev_ctl = 0x2000
+        });
         warns("mps", "128 bytes", |f| {
             function(f).dev_ctl = 0x2000;
             port(f).dev_ctl = 0x2000;
@@ -536,6 +539,45 @@ mod tests {
             "msix_vectors",
             "2 completion vectors, 8 CPUs, 3 completion queues",
             |f| f.vectors_used = 2,
+        );
+        // One of the table's eight is not for completions.
+        warns(
+            "msix_vectors",
+            "8 completion vectors, 8 CPUs, 3 completion queues",
+            |f| f.msix.as_mut().expect("it was set").control = 7,
+        );
+    }
+
+    #[test]
+    fn the_advice_is_for_the_cause() {
+        let advised = |name, change: &dyn Fn(&mut Facts), advice| {
+            let mut facts = facts();
+            change(&mut facts);
+            let line = line(&facts, name);
+            assert!(line.contains(&format!(": {advice}")), "{line}");
+        };
+        advised(
+            "mps",
+            &|f| function(f).dev_ctl = 0x2000,
+            "both ends must agree",
+        );
+        advised(
+            "mps",
+            &|f| {
+                function(f).dev_ctl = 0x2000;
+                port(f).dev_ctl = 0x2000;
+            },
+            "packets are smaller",
+        );
+        advised(
+            "msix_vectors",
+            &|f| f.cpus = 64,
+            "there are fewer vectors than CPUs",
+        );
+        advised(
+            "msix_vectors",
+            &|f| f.vectors_used = 2,
+            "the driver uses fewer vectors",
         );
     }
 
