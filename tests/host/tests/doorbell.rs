@@ -4,13 +4,15 @@
 use mlx5_ulp_host_tests::doorbell::pending::Pending;
 use mlx5_ulp_host_tests::doorbell::policy::{Hint, Mode, Policy};
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Event {
     Post(u32, Hint, bool),
     Flush,
-    Complete(usize),
+    /// With it a batch may have been measured: how long its first WQE waited, and its request took.
+    Complete(usize, Option<(i64, i64)>),
     Change(Mode, u32, u32),
     HoldTime,
 }
@@ -24,7 +26,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => (1u32..5, hint, any::<bool>()).prop_map(|(n, h, s)| Event::Post(n, h, s)),
         1 => Just(Event::Flush),
-        4 => (1usize..8).prop_map(Event::Complete),
+        4 => (1usize..8, option::of((0i64..50, 50i64..100))).prop_map(|(n, m)| Event::Complete(n, m)),
         1 => (mode(), 0u32..100, 0u32..100).prop_map(|(m, b, x)| Event::Change(m, b, x)),
         1 => Just(Event::HoldTime),
     ]
@@ -62,15 +64,18 @@ impl Model {
                 self.policy.posted(n, || busy, hint)
             }
             Event::Flush => self.policy.flush(),
-            Event::Complete(n) => {
+            Event::Complete(n, measured) => {
                 // The nth signaled WQE completes, and all before it.
                 let at = self.rung.iter().enumerate().filter(|(_, &s)| s).nth(n - 1);
                 let Some((at, _)) = at else { return };
+                let load = (self.rung.len() + self.waiting.len()) as u32;
                 self.rung.drain(..=at);
                 self.completed += at as u64 + 1;
                 let busy = self.busy();
-                self.policy
-                    .completed((at + 1 + self.rung.len()) as u32, busy)
+                if let Some((waited, total)) = measured {
+                    self.policy.measured(waited, total, load);
+                }
+                self.policy.completed(load, busy)
             }
             Event::Change(mode, batch, max) => self.policy.change(mode, batch, max),
             Event::HoldTime => {
