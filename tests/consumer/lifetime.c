@@ -82,7 +82,7 @@ static struct {
 	struct tally tally, receives;
 	struct mlx5_ulp_fast_region *region;
 	struct mlx5_ulp_device *watch;
-	int notices, held, late_region;
+	int notices, early, held, late_region;
 	bool open;
 } stay;
 
@@ -94,6 +94,7 @@ static void removal(void *context)
 	pr_info("stay: the device goes, %d of %d have ended\n",
 		atomic_read(&stay.tally.ended), DEPTH);
 	stay.notices++;
+	stay.early += atomic_read(&stay.tally.ended);
 	/* By who calls this: the one that loads modules has let go. */
 	stay.held += module_refcount(THIS_MODULE);
 	/* Too late to be given back in time; the firmware would make the key. */
@@ -168,8 +169,8 @@ void test_stay_end(void)
 	/* In any order. */
 	mlx5_ulp_fast_region_destroy(stay.region);
 	mlx5_ulp_close(stay.watch);
-	pr_info("stay: ended %d flushed %d notices %d held %d region %d late post %d map %d receives %d\n",
+	pr_info("stay: ended %d flushed %d notices %d early %d held %d region %d late post %d map %d receives %d\n",
 		atomic_read(&stay.tally.ended), atomic_read(&stay.tally.flushed),
-		stay.notices, stay.held, stay.late_region, late, map,
+		stay.notices, stay.early, stay.held, stay.late_region, late, map,
 		atomic_read(&stay.receives.flushed));
 }

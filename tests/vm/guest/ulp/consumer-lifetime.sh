@@ -19,11 +19,11 @@ return_devices() {
 	until_true 20 active mlx5_1
 }
 
-# ended NOTICES LATE-REGION LATE-POST LATE-MAP: how the work that was in flight ended.
+# ended NOTICES LATE-REGION LATE-POST LATE-MAP: how the work that was in flight ended. None of it had before the notice.
 ended() {
 	local line want
 	line=$(dmesg -t | sed -n 's/^mlx5_ulp_test: stay: \(ended.*\)/\1/p')
-	want="ended 16 flushed 16 notices $1 held $1 region $2 late post $3 map $4 receives 16"
+	want="ended 16 flushed 16 notices $1 early 0 held $1 region $2 late post $3 map $4 receives 16"
 	expect "the end" "$line" "$want"
 }
 
