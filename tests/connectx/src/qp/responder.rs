@@ -12,7 +12,7 @@ use super::env::{Env, QpEvent};
 use super::error;
 use super::receive::{ReceiveError, ReceiveWqe};
 use super::replies::{self, Reply};
-use super::requests::{check_read, owner, read_packets, take, Refusal};
+use super::requests::{check_depth, check_read, owner, read_packets, take, Refusal};
 use super::state::State;
 use super::Qp;
 use crate::faults;
@@ -158,17 +158,23 @@ fn duplicate(qp: &mut Qp, env: &mut Env<'_>, packet: &Packet<'_>, request: Reque
             let Ok(owner) = owner(qp, env, packet) else {
                 return;
             };
+            // As many answers with data wait as the queue pair has resources for, whoever asks how often.
             if psn_diff(end, qp.responder.expected_psn) <= 0
+                && check_depth(qp).is_ok()
                 && check_read(qp, env, &owner, &reth).is_ok()
             {
                 replies::read(qp, psn, reth, owner);
             }
         }
         RequestKind::Atomic => {
-            let saved = qp.responder.executed.iter().find(|e| e.psn == psn);
-            if let Some(Executed { old, .. }) = saved.copied() {
+            // From the latest on: one of a round of sequence numbers before may have the same.
+            let mut saved = qp.responder.executed.iter().rev();
+            let saved = saved.find(|e| e.psn == psn).copied();
+            if let Some(Executed { old, .. }) = saved {
                 replies::forget_from(qp, psn);
-                replies::atomic(qp, psn, old);
+                if check_depth(qp).is_ok() {
+                    replies::atomic(qp, psn, old);
+                }
             }
         }
     }

@@ -5,7 +5,9 @@
 use connectx::vport::RoceAddress;
 use connectx::wire::net::map_ipv4;
 use connectx::wire::{Bth, Extensions, Op, Packet, PacketBuilder, Path, RoceVersion};
+use connectx::wqe::atomic::Atomic;
 use connectx::wqe::opcode::Opcode;
+use connectx::{field, ifc};
 use rand::{rngs::SmallRng, Rng, SeedableRng};
 
 use crate::bench::*;
@@ -286,4 +288,100 @@ fn one_answer_completes_all_messages_before_it() {
         .map(|entry| success(Some(entry)).tail.wqe_counter)
         .collect();
     assert_eq!(completed, posted);
+}
+
+/// Lets the first side send, and takes its first frame off the wire.
+fn intercept(b: &mut Bench) -> Vec<u8> {
+    while b.sides[0].hca.run(b.now, 100) {}
+    b.sides[0].hca.take_output().frames.remove(0)
+}
+
+#[test]
+fn answers_to_what_is_asked_again_do_not_pile_up() {
+    let link = Link {
+        log_reads: 1,
+        ..Link::default()
+    };
+    let mut p = Pair::new(link, 8192);
+    let segments = [remote(p.dst, p.rkey), data(8192, p.lkey, p.src)].concat();
+    p.b.sides[0].post(&mut p.a.qp, Opcode::RDMA_READ, 0, &segments);
+    let read = intercept(&mut p.b);
+    let (hca, now) = (&mut p.b.sides[1].hca, p.b.now);
+    hca.receive(now, &read);
+    while hca.run(now, 100) {}
+    assert_eq!(hca.take_output().frames.len(), 8);
+    // All of it again, and again from each packet on.
+    for packet in 0..8 {
+        let again = changed(&read, |_, bth, ext| {
+            bth.psn = (bth.psn + packet) & 0xff_ffff;
+            let reth = ext.reth.as_mut().unwrap();
+            reth.va += u64::from(1024 * packet);
+            reth.length -= 1024 * packet;
+        });
+        hca.receive(now, &again);
+    }
+    let waiting = hca
+        .qps
+        .table
+        .get(p.c.qp.qpn)
+        .unwrap()
+        .responder
+        .replies
+        .len();
+    assert_eq!(waiting, 2, "as many as the queue pair has resources for");
+}
+
+/// Two atomics with the same sequence number, a whole round apart.
+#[test]
+fn an_atomic_is_answered_again_by_its_own_result() {
+    let link = Link {
+        mtu: 1,
+        psn: 0x1234,
+        ..Link::default()
+    };
+    let mut p = Pair::new(link, 8192);
+    let pd = p.b.sides[1].pd;
+    let all = p.b.sides[1].create_mkey_with(0, 0, 4096, |context| {
+        ifc::set(context, field!(mlx5_ifc_mkc_bits, pd), pd);
+        ifc::set(context, field!(mlx5_ifc_mkc_bits, access_mode_1_0), 0);
+        ifc::set(context, field!(mlx5_ifc_mkc_bits, length64), 1);
+    });
+    let all = all.expect("CREATE_MKEY");
+    let add = Atomic {
+        swap_add: 1,
+        compare: 0,
+    };
+    let word = data(8, p.lkey, p.src);
+    let atomic = [remote(p.dst, all), add.encode(), word].concat();
+    p.b.sides[0].post(&mut p.a.qp, Opcode::ATOMIC_FA, 0, &atomic);
+    let atomic = intercept(&mut p.b);
+    let wqe = [remote(p.dst, all), word].concat();
+    p.b.sides[0].post(&mut p.a.qp, Opcode::RDMA_READ, 0, &wqe);
+    let read = intercept(&mut p.b);
+
+    let (hca, now) = (&mut p.b.sides[1].hca, p.b.now);
+    let mut psn = 0x1234;
+    hca.receive(now, &atomic);
+    psn += 1;
+    // READs as long as can be, which take all the other numbers; nobody waits for the answers.
+    for packets in [1 << 23, (1 << 23) - 1] {
+        let long = changed(&read, |_, bth, ext| {
+            bth.psn = psn & 0xff_ffff;
+            ext.reth.as_mut().unwrap().length = packets * 256;
+        });
+        hca.receive(now, &long);
+        psn += packets;
+        let qp = hca.qps.table.get_mut(p.c.qp.qpn).unwrap();
+        qp.responder.replies.clear();
+    }
+    // The second atomic, and the same again.
+    for _ in 0..2 {
+        hca.receive(now, &atomic);
+        while hca.run(now, 100) {}
+        let answers = hca.take_output().frames;
+        let answer = Packet::parse(&answers[0]).unwrap();
+        assert_eq!(answer.ext.atomic_ack, Some(1));
+    }
+    let value = p.b.sides[1].read(p.dst, 8);
+    assert_eq!(value, 2u64.to_le_bytes(), "carried out twice");
 }
