@@ -299,7 +299,8 @@ impl Hca {
     pub fn receive(&mut self, now: u64, frame: &[u8]) {
         self.io.now = now;
         self.io.counters.frames_received += 1;
-        if self.removed || self.state != State::Initialized || !self.port.link_up() {
+        let passes = self.port.link_up() && self.port.carries(frame.len());
+        if self.removed || self.state != State::Initialized || !passes {
             self.io.counters.frames_dropped += 1;
         } else if crate::wire::net::parse(frame).is_some() {
             qp::delivery::receive(self, frame);
@@ -357,16 +358,18 @@ impl Hca {
         self.io.memory.reset_traffic();
     }
 
-    /// Takes what waits for delivery. A port that is down sends nothing, whatever queue it comes from.
+    /// Takes what waits for delivery. A port that is down sends nothing, and one that is up nothing that is longer than
+    /// its MTU, whatever queue it comes from.
     pub fn take_output(&mut self) -> Output {
         let mut output = std::mem::take(&mut self.io.output);
-        let frames = output.frames.len() as u64;
-        if self.port.link_up() {
-            self.io.counters.frames_sent += frames;
-        } else {
-            self.io.counters.frames_dropped += frames;
-            output.frames.clear();
-        }
+        let port = self.port;
+        let all = output.frames.len();
+        output
+            .frames
+            .retain(|frame| port.link_up() && port.carries(frame.len()));
+        let sent = output.frames.len();
+        self.io.counters.frames_sent += sent as u64;
+        self.io.counters.frames_dropped += (all - sent) as u64;
         output
     }
 }

@@ -40,6 +40,12 @@ impl Port {
         self.admin_up && self.cable
     }
 
+    /// Whether a frame of so many bytes, without FCS, passes. A longer one is dropped, by the port that would send it
+    /// and by one that gets it.
+    pub fn carries(&self, len: usize) -> bool {
+        len <= usize::from(self.mtu)
+    }
+
     /// Plugs a cable in, or pulls it out; true if the link went up or down.
     pub fn plug(&mut self, cable: bool) -> bool {
         let before = self.link_up();

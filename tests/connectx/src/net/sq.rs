@@ -258,7 +258,7 @@ fn execute(hca: &mut Hca, sqn: u32, opcode: Opcode, wqe: &[u8]) -> Result<(), Sy
     };
     for mut frame in frames {
         // Too short or too long to be sent: lost, as on a cable.
-        if frame.len() < 14 || frame.len() + 4 > usize::from(hca.port.mtu) + 4 {
+        if frame.len() < 14 || !hca.port.carries(frame.len()) {
             hca.io.counters.frames_dropped += 1;
             continue;
         }

@@ -2,6 +2,7 @@
 
 //! A wire that loses, doubles and disorders packets: everything still arrives once, in order.
 
+use connectx::cqfmt::syndrome::Syndrome;
 use connectx::vport::RoceAddress;
 use connectx::wire::net::map_ipv4;
 use connectx::wire::{Bth, Extensions, Op, Packet, PacketBuilder, Path, RoceVersion};
@@ -288,6 +289,25 @@ fn one_answer_completes_all_messages_before_it() {
         .map(|entry| success(Some(entry)).tail.wqe_counter)
         .collect();
     assert_eq!(completed, posted);
+}
+
+#[test]
+fn what_is_longer_than_a_port_allows_goes_nowhere() {
+    for port in 0..2 {
+        let mut p = Pair::new(Link::default(), 8192);
+        let segments = [remote(p.dst, p.rkey), data(8192, p.lkey, p.src)].concat();
+        // The first packet has the longest headers: 14 + 20 + 8 + 12 + 16 bytes, and an ICRC.
+        p.b.sides[port].hca.port.mtu = 1024 + 74;
+        p.b.sides[0].post(&mut p.a.qp, Opcode::RDMA_WRITE, 0, &segments);
+        p.b.settle();
+        success(p.b.sides[0].poll(&mut p.a.send));
+        p.b.sides[port].hca.port.mtu -= 1;
+        p.b.sides[0].post(&mut p.a.qp, Opcode::RDMA_WRITE, 0, &segments);
+        p.b.pass(1_000_000_000);
+        let failed = syndrome(p.b.sides[0].poll(&mut p.a.send));
+        assert_eq!(failed, Syndrome::TRANSPORT_RETRY_EXCEEDED, "port {port}");
+        assert!(p.b.sides[port].hca.io.counters.frames_dropped > 0);
+    }
 }
 
 /// Lets the first side send, and takes its first frame off the wire.

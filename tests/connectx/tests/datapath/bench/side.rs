@@ -42,6 +42,8 @@ impl Side {
         let mut hca = Hca::new(config);
         hca.io.memory = GuestMemory::anonymous(0, MEMORY);
         hca.state = State::Initialized;
+        // Room for the largest path MTU.
+        hca.port.mtu = 4096 + 128;
         let address = RoceAddress {
             gid: gid(index),
             mac,
