@@ -303,10 +303,8 @@ fn parse_udp<'a>(path: &mut Path, datagram: &'a [u8]) -> Option<&'a [u8]> {
     let dst = u16::from_be_bytes(take_array(&mut rest)?);
     let len = usize::from(u16::from_be_bytes(take_array(&mut rest)?));
     let _checksum: [u8; 2] = take_array(&mut rest)?;
-    if dst != ROCE_UDP_PORT {
-        return None;
-    }
-    rest.get(..len.checked_sub(UDP_LEN)?)
+    // The ICRC ends the packet by both lengths: that of the IP packet, and this one.
+    (dst == ROCE_UDP_PORT && len == datagram.len()).then_some(rest)
 }
 
 /// Replaces the destination address of a frame, as a router does for its last hop.

@@ -14,7 +14,7 @@ const ICRC_LEN: usize = 4;
 pub enum ParseError {
     /// Another protocol: not an error of the sender.
     NotRoce,
-    /// Cut short, an opcode or syndrome outside the standard, or more padding than payload.
+    /// Cut short, an opcode or syndrome outside the standard, more padding than payload, or less than whole words.
     Malformed,
     /// The ICRC does not match.
     BadCrc,
@@ -55,9 +55,11 @@ impl<'a> Packet<'a> {
         }
         let bth = Bth::take(&mut body).ok_or(ParseError::Malformed)?;
         let ext = Extensions::take(bth.opcode, &mut body).ok_or(ParseError::Malformed)?;
+        // The padding makes whole words of the payload.
         let payload_len = body
             .len()
             .checked_sub(usize::from(bth.pad))
+            .filter(|_| body.len() % 4 == 0)
             .ok_or(ParseError::Malformed)?;
         Ok(Packet {
             path: parsed.path,
@@ -271,6 +273,41 @@ mod tests {
         let mut frame = PacketBuilder::new(&path, bth, &Extensions::default(), 0).finish();
         frame.extend([0xaa; 10]);
         assert_eq!(Packet::parse(&frame).map(|p| p.payload.len()), Ok(0));
+    }
+
+    /// The lengths of the headers, less so many bytes, and the ICRC of that.
+    fn shortened(mut frame: Vec<u8>, fields: &[usize], by: u8) -> Vec<u8> {
+        for low in fields {
+            frame[*low] -= by;
+        }
+        let end = frame.len() - ICRC_LEN;
+        let crc = icrc(Network::Ipv6, &frame[14..end]).unwrap();
+        frame[end..].copy_from_slice(&crc);
+        frame
+    }
+
+    #[test]
+    fn lengths_agree_and_make_whole_words() {
+        let path = path(RoceVersion::V2, false);
+        let bth = Bth {
+            opcode: Opcode::rc(Op::SendOnly),
+            solicited: false,
+            pad: 0,
+            pkey: 0xffff,
+            dest_qp: 1,
+            ack_req: false,
+            psn: 0,
+        };
+        let whole = PacketBuilder::new(&path, bth, &Extensions::default(), 8).finish();
+        assert_eq!(Packet::parse(&whole).map(|p| p.payload.len()), Ok(8));
+        // The low bytes of the lengths of IPv6 and UDP.
+        let (ip, udp) = (14 + 5, 14 + 40 + 5);
+        let inner = shortened(whole.clone(), &[udp], 4);
+        assert_eq!(Packet::parse(&inner).err(), Some(ParseError::NotRoce));
+        let mut cut = whole;
+        cut.pop();
+        let cut = shortened(cut, &[ip, udp], 1);
+        assert_eq!(Packet::parse(&cut).err(), Some(ParseError::Malformed));
     }
 
     #[test]
