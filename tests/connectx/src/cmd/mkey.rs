@@ -36,6 +36,7 @@ impl From<BadContext> for CmdError {
     fn from(error: BadContext) -> Self {
         match error {
             BadContext::Mode => CmdError::new(Status::BadParam, "unknown access mode of a key"),
+            BadContext::Signature => CmdError::new(Status::BadParam, "key with a signature"),
             BadContext::Translations => {
                 CmdError::new(Status::ExceedLim, "translation entries do not fit the key")
             }

@@ -2,7 +2,7 @@
 
 //! Access checks: who wants what, and does the key allow it?
 
-use super::context::{Mkey, ANY_QP};
+use super::context::Mkey;
 use super::{Mkeys, NULL_MKEY, RESERVED_LKEY};
 
 /// What an access needs the key to allow.
@@ -100,7 +100,7 @@ fn check_key(mkey: &Mkey, access: &Access) -> Result<(), Fault> {
     if mkey.is_free() {
         return Err(Fault::Free);
     }
-    if mkey.pd() != access.pd || (mkey.qpn() != ANY_QP && mkey.qpn() != access.qpn) {
+    if !mkey.is_of(access.pd, access.qpn) {
         return Err(Fault::Pd);
     }
     if !access.right.granted_by(mkey) {

@@ -71,6 +71,8 @@ pub struct Rights {
 pub enum BadContext {
     /// An access mode that this device does not have.
     Mode,
+    /// Signatures (`bsf_en`), which the capabilities do not offer (`sho`).
+    Signature,
     /// More translation entries than [`super::LOG_MAX_KLM_LIST_SIZE`] allows, or than the key has room for.
     Translations,
 }
@@ -97,6 +99,10 @@ impl Mkey {
     /// See [`BadContext`].
     pub fn new(context: [u8; CONTEXT_LEN], entries: &[u8]) -> Result<Self, BadContext> {
         let view = View::decode(&context)?;
+        let blocks = ifc::get(&context, field!(mlx5_ifc_mkc_bits, bsf_octword_size));
+        if blocks != 0 || ifc::flag(&context, field!(mlx5_ifc_mkc_bits, bsf_en)) {
+            return Err(BadContext::Signature);
+        }
         let mut mkey = Mkey {
             context,
             view,
@@ -230,9 +236,9 @@ impl Mkey {
         self.view.rights
     }
 
-    /// The QP that may use the key, or [`ANY_QP`].
-    pub fn qpn(&self) -> u32 {
-        self.view.qpn
+    /// May this queue pair of this protection domain use the key?
+    pub fn is_of(&self, pd: u32, qpn: u32) -> bool {
+        self.view.pd == pd && (self.view.qpn == ANY_QP || self.view.qpn == qpn)
     }
 
     /// Protection domain.

@@ -67,10 +67,11 @@ impl Mkeys {
     ///
     /// # Errors
     ///
-    /// When the key is unknown, belongs to another protection domain, or does not allow it.
-    pub fn invalidate(&mut self, key: u32, pd: u32) -> Result<(), Fault> {
+    /// When the key is unknown, belongs to another protection domain or queue pair (a window of type 2B is that of
+    /// one queue pair), or does not allow it.
+    pub fn invalidate(&mut self, key: u32, pd: u32, qpn: u32) -> Result<(), Fault> {
         let mkey = self.lookup(key)?;
-        if mkey.pd() != pd {
+        if !mkey.is_of(pd, qpn) {
             return Err(Fault::Pd);
         }
         if !mkey.remote_invalidate() {

@@ -182,7 +182,7 @@ fn take_send(
         return Ok(1);
     }
     if let Some(key) = packet.ext.invalidate {
-        if env.mkeys.invalidate(key, owner.pd).is_err() {
+        if env.mkeys.invalidate(key, owner.pd, owner.qpn).is_err() {
             return Err(Refusal::Receive(
                 NakCode::RemoteAccess,
                 wqe,

@@ -182,3 +182,28 @@ fn a_send_can_invalidate_a_key_of_the_receiver() {
         Syndrome::REMOTE_ACCESS
     );
 }
+
+#[test]
+fn a_key_of_one_queue_pair_is_not_invalidated_through_another() {
+    let mut b = Bench::new();
+    let [mut a, mut c] = b.connect(QpSpec::default(), Link::default());
+    let dst = b.sides[1].alloc(4096);
+    let key = b.sides[1].create_mkey(dst, dst, 4096, &[]);
+    let pd = b.sides[1].pd;
+    for (owner, good) in [(c.qp.qpn, true), (c.qp.qpn + 1, false)] {
+        let bound = b.sides[1].create_mkey_with(dst, dst, 4096, |context| {
+            ifc::set(context, field!(mlx5_ifc_mkc_bits, pd), pd);
+            ifc::set(context, field!(mlx5_ifc_mkc_bits, qpn), owner);
+        });
+        b.sides[1].post_receive(&mut c.qp, &[data(64, key, dst)]);
+        let bound = bound.expect("CREATE_MKEY");
+        b.sides[0].post(&mut a.qp, Opcode::SEND_INVAL, bound, &inline(b"x"));
+        b.settle();
+        let entry = b.sides[0].poll(&mut a.send);
+        if good {
+            success(entry);
+        } else {
+            assert_eq!(syndrome(entry), Syndrome::REMOTE_ACCESS);
+        }
+    }
+}
