@@ -109,7 +109,6 @@ pub(super) const GENERAL: &[Row] = table!(mlx5_ifc_cmd_hca_cap_bits:
 pub(super) const ETHERNET: &[Row] = table!(mlx5_ifc_per_protocol_networking_offload_caps_bits:
     csum_cap = 1,
     vlan_cap = 1,
-    wqe_vlan_insert = 1,
     self_lb_en_modifiable = 1,
     max_lso_cap = 16,
     // No part of a frame must be in the WQE (`MLX5_CAP_INLINE_MODE_NOT_REQUIRED`).

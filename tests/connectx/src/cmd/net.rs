@@ -5,7 +5,7 @@
 use super::{bad_param, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::hca::Hca;
 use crate::ifc::{self, Field};
-use crate::net::rq::Rq;
+use crate::net::rq::{self, Rq};
 use crate::net::sq::{Sq, State};
 use crate::net::wq::WorkQueue;
 use crate::{field, size};
@@ -119,11 +119,17 @@ fn next_state(current: State, believed: u32, wanted: u32) -> CmdResult<State> {
 
 fn modify_sq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let sqn = input.get(field!(mlx5_ifc_modify_sq_in_bits, sqn));
+    if input.get64(field!(mlx5_ifc_modify_sq_in_bits, modify_bitmask)) != 0 {
+        return bad_param("rate limit or priority of a send queue");
+    }
     let sq = hca.net.sqs.find_mut(sqn)?;
     let believed = input.get(field!(mlx5_ifc_modify_sq_in_bits, sq_state));
     let wanted = input.get(field!(mlx5_ifc_modify_sq_in_bits, ctx.state));
     let next = next_state(sq.state, believed, wanted)?;
     sq.set_state(next);
+    if next == State::Error {
+        hca.net.schedule(sqn);
+    }
     Ok(())
 }
 
@@ -158,6 +164,11 @@ fn create_rq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     if ifc::get(&context, field!(mlx5_ifc_rqc_bits, hairpin)) != 0 {
         return bad_param("hairpin queue");
     }
+    if ifc::flag(&context, field!(mlx5_ifc_rqc_bits, scatter_fcs))
+        || ifc::flag(&context, field!(mlx5_ifc_rqc_bits, delay_drop_en))
+    {
+        return bad_param("frames with FCS, or frames that wait for a WQE");
+    }
     let wq = work_queue(input, field!(mlx5_ifc_create_rq_in_bits, ctx.wq))?;
     let cqn = ifc::get(&context, field!(mlx5_ifc_rqc_bits, cqn));
     let pd = wq.pd;
@@ -174,13 +185,27 @@ fn create_rq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
     Ok(())
 }
 
+/// The bit of `modify_rq_in.modify_bitmask` for VLAN stripping; the others are not offered.
+const MODIFY_VSD: u64 = 1 << 1;
+
 fn modify_rq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let rqn = input.get(field!(mlx5_ifc_modify_rq_in_bits, rqn));
+    let select = input.get64(field!(mlx5_ifc_modify_rq_in_bits, modify_bitmask));
+    if select & !MODIFY_VSD != 0 {
+        return bad_param("counters or FCS of a receive queue");
+    }
     let rq = hca.net.rqs.find_mut(rqn)?;
     let believed = input.get(field!(mlx5_ifc_modify_rq_in_bits, rq_state));
     let wanted = input.get(field!(mlx5_ifc_modify_rq_in_bits, ctx.state));
     let next = next_state(rq.state, believed, wanted)?;
     rq.set_state(next);
+    if select & MODIFY_VSD != 0 {
+        let vsd = input.get(field!(mlx5_ifc_modify_rq_in_bits, ctx.vsd));
+        ifc::set(&mut rq.context, field!(mlx5_ifc_rqc_bits, vsd), vsd);
+    }
+    if next == State::Error {
+        rq::flush(hca, rqn);
+    }
     Ok(())
 }
 

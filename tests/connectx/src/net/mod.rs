@@ -56,7 +56,7 @@ pub struct Net {
     pub rqts: Table<Rqt>,
     /// Flow tables.
     pub steering: Steering,
-    /// SQs with a doorbell that was not served yet.
+    /// SQs that may have something to do.
     ready: VecDeque<u32>,
 }
 
@@ -87,6 +87,14 @@ impl Net {
         objects.extend(self.steering.objects());
         objects
     }
+
+    /// Gives an SQ a turn.
+    pub fn schedule(&mut self, sqn: u32) {
+        if let Some(sq) = self.sqs.get_mut(sqn).filter(|sq| !sq.queued) {
+            sq.queued = true;
+            self.ready.push_back(sqn);
+        }
+    }
 }
 
 /// A send doorbell; false if it names no SQ.
@@ -99,10 +107,7 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
     if let Some(wqe) = doorbell.blueflame {
         sq.blueflame(doorbell.wqe_index, wqe);
     }
-    if !sq.queued {
-        sq.queued = true;
-        hca.net.ready.push_back(doorbell.qpn);
-    }
+    hca.net.schedule(doorbell.qpn);
 }
 
 /// Serves SQs in turn, about `budget` WQEs in all; true if more could be done at once.

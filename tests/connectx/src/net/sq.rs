@@ -11,7 +11,9 @@ use super::wq::WorkQueue;
 use crate::cqfmt::cqe::Opcode as CqeOpcode;
 use crate::cqfmt::syndrome::Syndrome;
 use crate::dma::Kind;
+use crate::field;
 use crate::hca::Hca;
+use crate::ifc;
 use crate::io::{Frame, Io};
 use crate::mkey::{Access, Right, Span};
 use crate::wqe::ctrl::{self, Ctrl};
@@ -72,6 +74,8 @@ pub struct Sq {
     pub context: [u8; 0x30],
     /// Whether the reserved key may be used.
     pub reserved_lkey: bool,
+    /// Whether WQEs complete as flushed once the queue is in error (`flush_in_error_en`).
+    flushes: bool,
     /// State.
     pub state: State,
     /// Next basic block to execute.
@@ -91,7 +95,8 @@ impl Sq {
             uar,
             tis,
             context,
-            reserved_lkey: crate::ifc::flag(&context, crate::field!(mlx5_ifc_sqc_bits, rlky)),
+            reserved_lkey: ifc::flag(&context, field!(mlx5_ifc_sqc_bits, rlky)),
+            flushes: ifc::flag(&context, field!(mlx5_ifc_sqc_bits, flush_in_error_en)),
             state: State::Reset,
             consumer: 0,
             blueflame: VecDeque::new(),
@@ -153,6 +158,11 @@ fn wqe_len(wqe: &[u8]) -> usize {
     usize::from(wqe.get(7).copied().unwrap_or(0) & 0x3f) * 16
 }
 
+/// Basic blocks of a WQE; one that says nothing sensible takes one.
+fn wqe_blocks(wqe: &[u8]) -> u16 {
+    wqe_len(wqe).div_ceil(BLOCK).max(1) as u16
+}
+
 /// What [`step`] did.
 pub(super) enum Step {
     /// One WQE.
@@ -161,14 +171,16 @@ pub(super) enum Step {
     Idle,
 }
 
-/// Executes the next WQE of a queue.
+/// Executes the next WQE of a queue, or flushes it.
 pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
     let Hca { net, io, .. } = hca;
     let Some(sq) = net.sqs.get_mut(sqn) else {
         return Step::Idle;
     };
-    if sq.state != State::Ready {
-        return Step::Idle;
+    match sq.state {
+        State::Ready => {}
+        State::Error => return flush(hca, sqn),
+        State::Reset => return Step::Idle,
     }
     let Ok(producer) = sq.wq.producer(io, SEND_COUNTER) else {
         log::error!("SQ {sqn:#x}: doorbell record is no memory");
@@ -186,18 +198,19 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
     } else {
         sq.fetch(io, sqn)
     };
+    let blocks = fetched.as_deref().map_or(1, wqe_blocks);
     let executed = fetched.and_then(|wqe| {
         let ctrl = wqe.first_chunk::<{ ctrl::SIZE }>().map(Ctrl::decode);
         let ctrl = ctrl.ok_or(Syndrome::LOCAL_QP_OPERATION)?;
         let len = wqe_len(&wqe);
-        let blocks = len.div_ceil(BLOCK) as u32;
         let wqe = wqe.get(..len).ok_or(Syndrome::LOCAL_QP_OPERATION)?;
         let head = ctrl.head;
-        if len < ctrl::SIZE || blocks > posted || head.qpn != sqn || head.index != index {
+        let fits = len >= ctrl::SIZE && u32::from(blocks) <= posted;
+        if !fits || head.qpn != sqn || head.index != index {
             return Err(Syndrome::LOCAL_QP_OPERATION);
         }
         execute(hca, sqn, ctrl.head.opcode, wqe)?;
-        Ok((ctrl, blocks as u16))
+        Ok(ctrl)
     });
     let Hca {
         net, io, cqs, eqs, ..
@@ -205,9 +218,9 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
     let Some(sq) = net.sqs.get_mut(sqn) else {
         return Step::Idle;
     };
+    sq.consumer = index.wrapping_add(u32::from(blocks).min(posted) as u16);
     match executed {
-        Ok((ctrl, blocks)) => {
-            sq.consumer = index.wrapping_add(blocks);
+        Ok(ctrl) => {
             if ctrl.flags.signaled() {
                 let opcode = ctrl.head.opcode.0;
                 let cqe = cqe::success(io, CqeOpcode::REQ, opcode, sqn, index);
@@ -223,6 +236,31 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
             let _ = crate::cq::post(cqs, eqs, io, cqn, cqe);
         }
     }
+    Step::Executed
+}
+
+/// Completes the next WQE of a queue in error as flushed.
+fn flush(hca: &mut Hca, sqn: u32) -> Step {
+    let Hca {
+        net, io, cqs, eqs, ..
+    } = hca;
+    let Some(sq) = net.sqs.get_mut(sqn).filter(|sq| sq.flushes) else {
+        return Step::Idle;
+    };
+    let index = sq.consumer;
+    let producer = sq.wq.producer(io, SEND_COUNTER).unwrap_or(index);
+    let posted = producer.wrapping_sub(index);
+    if posted == 0 || u32::from(posted) > sq.wq.size() {
+        return Step::Idle;
+    }
+    let Ok(wqe) = sq.fetch(io, sqn) else {
+        return Step::Idle;
+    };
+    sq.consumer = index.wrapping_add(wqe_blocks(&wqe).min(posted));
+    let cqe = cqe::failure(io, CqeOpcode::REQ_ERR, Syndrome::FLUSHED, sqn, index);
+    io.event(sqn, "Error CQE Write", Syndrome::FLUSHED.0.into());
+    // A failed CQ has raised its own event; the flush goes on without it.
+    let _ = crate::cq::post(cqs, eqs, io, sq.cqn, cqe);
     Step::Executed
 }
 

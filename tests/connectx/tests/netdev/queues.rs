@@ -2,10 +2,19 @@
 
 //! Send and receive queues.
 
+use connectx::field;
+
 use crate::stage::*;
 
-/// Status byte of a refusal.
+/// Status bytes of refusals.
 const BAD_RES_STATE: u8 = 0x9;
+const BAD_PARAM: u8 = 0x3;
+
+/// `op_own` of failures, first pass.
+const REQ_ERR: u8 = 13 << 4;
+const RESP_ERR: u8 = 14 << 4;
+const PROTECTION: u8 = 4;
+const FLUSHED: u8 = 5;
 
 #[test]
 fn a_posted_frame_goes_out_and_completes() {
@@ -115,4 +124,115 @@ fn a_frame_from_the_wire_is_received() {
         assert_eq!(got[..frame.len()], frame[..]);
     }
     assert_eq!(n.cqe(RECV_CQ, 2)[63], 0xf1);
+}
+
+/// What a completion says: kind, syndrome, index of the WQE.
+fn verdict(n: &mut Netdev, cq: u64, index: u64) -> (u8, u8, u16) {
+    let cqe = n.cqe(cq, index);
+    (
+        cqe[63],
+        cqe[0x37],
+        u16::from_be_bytes([cqe[0x3c], cqe[0x3d]]),
+    )
+}
+
+#[test]
+fn a_send_queue_in_error_flushes() {
+    let mut n = Netdev::new();
+    let sent = frame([0xff; 6], 100);
+    n.post_frame(0, &sent, n.key ^ 0x100);
+    n.post_frame(1, &sent, n.key);
+    assert_eq!(verdict(&mut n, SEND_CQ, 0), (REQ_ERR, PROTECTION, 0));
+    assert_eq!(verdict(&mut n, SEND_CQ, 1), (REQ_ERR, FLUSHED, 1));
+    // A WQE of two blocks is one, and asks for no completion.
+    let mut long = n.ctrl(2, 0, 8);
+    long[11] = 0;
+    n.driver.write(SQ + 2 * 64, &long);
+    n.driver.write(RECORDS + 132, &4u32.to_be_bytes());
+    n.ring(&long[..8]);
+    assert_eq!(verdict(&mut n, SEND_CQ, 2), (REQ_ERR, FLUSHED, 2));
+    assert_eq!(n.cqe(SEND_CQ, 3)[63], 0xf1);
+    assert!(n.driver.hca.take_output().frames.is_empty());
+
+    // Into error by command, and with what is rung later.
+    let mut n = Netdev::new();
+    assert_eq!(n.modify_sq(1, 3), 0);
+    n.post_frame(0, &sent, n.key);
+    assert_eq!(verdict(&mut n, SEND_CQ, 0), (REQ_ERR, FLUSHED, 0));
+}
+
+#[test]
+fn a_receive_queue_in_error_flushes() {
+    let mut n = Netdev::new();
+    let own = n.driver.hca.config.mac;
+    n.post_receive_by(0, 1024, n.key ^ 0x100);
+    n.post_receive(1, 1024);
+    n.post_receive(2, 1024);
+    n.driver.hca.receive(1, &frame(own, 100));
+    assert_eq!(verdict(&mut n, RECV_CQ, 0), (RESP_ERR, PROTECTION, 0));
+    for index in 1..3 {
+        let flushed = (RESP_ERR, FLUSHED, index as u16);
+        assert_eq!(verdict(&mut n, RECV_CQ, index), flushed);
+    }
+    n.driver.hca.receive(1, &frame(own, 100));
+    assert_eq!(n.cqe(RECV_CQ, 3)[63], 0xf1);
+    assert_eq!((n.modify_rq(3, 0), n.modify_rq(0, 1)), (0, 0));
+
+    let mut n = Netdev::new();
+    n.post_receive(0, 1024);
+    assert_eq!(n.modify_rq(1, 3), 0);
+    assert_eq!(verdict(&mut n, RECV_CQ, 0), (RESP_ERR, FLUSHED, 0));
+}
+
+#[test]
+fn more_receives_than_fit_stop_the_queue() {
+    let mut n = Netdev::new();
+    let own = n.driver.hca.config.mac;
+    // The ring has 16 WQEs.
+    n.post_receive(16, 1024);
+    n.driver.hca.receive(1, &frame(own, 100));
+    assert_eq!(n.modify_rq(1, 1), BAD_RES_STATE);
+    assert_eq!(n.modify_rq(3, 0), 0);
+}
+
+#[test]
+fn a_vlan_tag_is_taken_off_unless_that_is_switched_off() {
+    let mut n = Netdev::new();
+    let own = n.driver.hca.config.mac;
+    let plain = frame(own, 100);
+    let tagged = [&plain[..12], &[0x81, 0, 0x60, 5], &plain[12..]].concat();
+    for index in 0..4 {
+        n.post_receive(index, 1024);
+    }
+    let tell = |n: &mut Netdev, index: u64| {
+        let cqe = n.cqe(RECV_CQ, index);
+        let len = u32::from_be_bytes([cqe[0x2c], cqe[0x2d], cqe[0x2e], cqe[0x2f]]);
+        let got = n.driver.read::<200>(RECEIVED + 0x1000 * index);
+        (
+            got[..len as usize].to_vec(),
+            cqe[0x1d] & 1,
+            u16::from_be_bytes([cqe[0x1e], cqe[0x1f]]),
+        )
+    };
+    n.driver.hca.receive(1, &tagged);
+    assert_eq!(tell(&mut n, 0), (plain.clone(), 1, 0x6005));
+    n.driver.hca.receive(1, &plain);
+    assert_eq!(tell(&mut n, 1), (plain.clone(), 0, 0));
+    let vsd = |select: u64, value| {
+        move |input: &mut [u8]| {
+            let bitmask = field!(mlx5_ifc_modify_rq_in_bits, modify_bitmask);
+            set(input, bitmask, select);
+            set(input, field!(mlx5_ifc_modify_rq_in_bits, ctx.vsd), value);
+        }
+    };
+    assert_eq!(n.modify_rq_with(1, 1, vsd(0, 1)), 0);
+    n.driver.hca.receive(1, &tagged);
+    assert_eq!(tell(&mut n, 2).1, 1, "not selected");
+    assert_eq!(n.modify_rq_with(1, 1, vsd(2, 1)), 0);
+    n.driver.hca.receive(1, &tagged);
+    assert_eq!(tell(&mut n, 3), (tagged, 0, 0));
+    // Scattering of the FCS, and a set of counters.
+    for select in [4, 8] {
+        assert_eq!(n.modify_rq_with(1, 1, vsd(select, 0)), BAD_PARAM);
+    }
 }

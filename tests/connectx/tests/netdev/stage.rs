@@ -143,7 +143,8 @@ impl Netdev {
             RECORDS + 128,
             SQ,
             tis_lst_sz = 1,
-            tis_num_0 = tis.into()
+            tis_num_0 = tis.into(),
+            flush_in_error_en = 1
         );
         let rqn = create_queue!(
             driver,
@@ -154,7 +155,8 @@ impl Netdev {
             pd,
             5,
             RECORDS + 192,
-            RQ
+            RQ,
+            flush_in_error_en = 1
         );
 
         let mut input = command(0x900, 0, size!(mlx5_ifc_create_tir_in_bits));
@@ -231,6 +233,10 @@ impl Netdev {
     }
 
     pub fn modify_rq(&mut self, from: u64, to: u64) -> u8 {
+        self.modify_rq_with(from, to, |_| ())
+    }
+
+    pub fn modify_rq_with(&mut self, from: u64, to: u64, adjust: impl Fn(&mut [u8])) -> u8 {
         let mut input = command(0x909, 0, size!(mlx5_ifc_modify_rq_in_bits));
         set(
             &mut input,
@@ -247,6 +253,7 @@ impl Netdev {
             field!(mlx5_ifc_modify_rq_in_bits, ctx.state),
             to,
         );
+        adjust(&mut input);
         self.driver.execute(&input, 16)[0]
     }
 
@@ -300,8 +307,12 @@ impl Netdev {
 
     /// Posts a receive WQE of one segment.
     pub fn post_receive(&mut self, index: u16, len: u32) {
+        self.post_receive_by(index, len, self.key);
+    }
+
+    pub fn post_receive_by(&mut self, index: u16, len: u32, key: u32) {
         let mut wqe = len.to_be_bytes().to_vec();
-        wqe.extend(self.key.to_be_bytes());
+        wqe.extend(key.to_be_bytes());
         wqe.extend((RECEIVED + 0x1000 * u64::from(index)).to_be_bytes());
         // The end of the list.
         wqe.extend([0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # Frames pass between the netdevs of two functions, one of them in a network namespace of its own:
-# ARP, neighbour discovery, ping over IPv4 and IPv6 with fragments, and TCP with the offloads on, its
-# data compared.
+# ARP, neighbour discovery, ping over IPv4 and IPv6 with fragments, TCP with the offloads on, its data
+# compared, and a VLAN, the tags of which are taken off until that is switched off.
 #
 # functions: pf,vf
 # when: long on 7.2
@@ -58,6 +58,27 @@ ip netns exec peer python3 /tmp/tcp.py listen > "$RESULTS/listen" &
 until_true 20 grep -q listening "$RESULTS/listen"
 timeout 60 python3 /tmp/tcp.py connect || fail "TCP data did not arrive as it was sent"
 wait || fail "TCP data did not arrive as it was sent in the other direction"
+
+modprobe 8021q
+ip link add link "$here" name vlan5 type vlan id 5
+ip link set vlan5 up
+ip address add 10.0.5.1/24 dev vlan5
+ip -n peer link add link "$there" name vlan5 type vlan id 5
+ip -n peer link set vlan5 up
+ip -n peer address add 10.0.5.2/24 dev vlan5
+
+# Tags that the device took off for the driver.
+tags_taken_off() {
+	ethtool -S "$here" | awk '$1 == "rx_removed_vlan_packets:" { print $2 }'
+}
+
+until_true 20 ping -c 1 -W 1 10.0.5.2 || fail "no answer over a VLAN"
+taken_off=$(tags_taken_off)
+[ "$taken_off" -gt 0 ] || fail "no tag was taken off"
+ethtool -K "$here" rxvlan off
+until_true 20 ping -c 1 -W 1 10.0.5.2 || fail "no answer over a VLAN without the offload"
+[ "$(tags_taken_off)" = "$taken_off" ] || fail "tags are taken off although that is off"
+ip link delete vlan5
 
 ip netns delete peer
 until_true 10 ip link show "$there" || fail "the netdev did not come back"
