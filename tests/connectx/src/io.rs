@@ -79,9 +79,9 @@ impl Io {
         }
     }
 
-    /// Sends an MSI-X message. Vectors from 64 on do not exist.
+    /// Sends an MSI-X message, which is a write to memory. Vectors from 64 on do not exist.
     pub fn interrupt(&mut self, vector: u16) {
-        if vector < 64 {
+        if vector < 64 && !self.memory.is_blocked() {
             self.output.vectors |= 1 << vector;
             self.counters.interrupts += 1;
         }

@@ -41,6 +41,7 @@ impl Backend {
         self.function.forget_interrupts();
         let mut hca = self.function.hca();
         hca.reset();
+        hca.io.memory.set_blocked(!self.config.is_bus_master());
         let output = hca.take_output();
         drop(hca);
         self.fabric.set_gids(&self.function, output.gids);
@@ -60,6 +61,8 @@ impl Backend {
             return;
         }
         self.config.write(offset, data);
+        let blocked = !self.config.is_bus_master();
+        self.function.hca().io.memory.set_blocked(blocked);
         if self.config.wants_reset() {
             log::info!("{}: function-level reset", self.function.name);
             self.reset_function();
@@ -251,6 +254,8 @@ impl Device {
     ) -> Result<Self> {
         remove_stale_socket(path)?;
         let server = Server::new(path, true, irqs(&config.pci), regions()).map_err(Error::other)?;
+        // Until the guest makes it a bus master.
+        function.hca().io.memory.set_blocked(true);
         let backend = Backend {
             function,
             fabric,
@@ -271,5 +276,34 @@ impl Device {
             }
             self.backend.disconnected();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_reached_by_a_bus_master_until_it_is_reset() {
+        let config = FunctionConfig::new(0, Kind::Pf);
+        let path = std::env::temp_dir().join(format!("connectx-vfio-{}", std::process::id()));
+        let function = Arc::new(Function::new(config.clone()));
+        let fabric = Arc::new(Fabric::new(vec![function.clone()]));
+        let device = Device::new(&path, &config, function.clone(), fabric).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut backend = device.backend;
+        let blocked = || function.hca().io.memory.is_blocked();
+        assert!(blocked());
+        // Memory space alone, then the bus, too.
+        backend.write_config(4, &[2, 0]);
+        assert!(blocked());
+        backend.write_config(4, &[6, 0]);
+        assert!(!blocked());
+        backend.reset().unwrap();
+        assert!(blocked());
+        backend.write_config(4, &[6, 0]);
+        // Function-level reset, by the highest bit of device control.
+        backend.write_config(0x49, &[0x80]);
+        assert!(blocked());
     }
 }

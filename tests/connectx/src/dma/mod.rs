@@ -39,6 +39,8 @@ impl std::error::Error for DmaError {}
 pub struct GuestMemory {
     /// Ranges by their first address; they never overlap.
     ranges: BTreeMap<u64, Mapping>,
+    /// The function is no bus master: nothing of memory can be reached.
+    blocked: bool,
     reads: [Traffic; Kind::ALL.len()],
     writes: [Traffic; Kind::ALL.len()],
 }
@@ -105,6 +107,16 @@ impl GuestMemory {
         gone.len()
     }
 
+    /// Blocks all accesses of a function that is no bus master, or lets them pass again.
+    pub fn set_blocked(&mut self, blocked: bool) {
+        self.blocked = blocked;
+    }
+
+    /// Are all accesses blocked?
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
     /// Unmaps everything.
     pub fn unmap_all(&mut self) {
         self.ranges.clear();
@@ -112,6 +124,9 @@ impl GuestMemory {
 
     /// The mapping that holds `addr`, the offset in it, and how many bytes follow.
     fn locate(&self, addr: u64) -> Option<(&Mapping, usize, usize)> {
+        if self.blocked {
+            return None;
+        }
         let (start, mapping) = self.ranges.range(..=addr).next_back()?;
         let offset = usize::try_from(addr - start).ok()?;
         let rest = mapping.len().checked_sub(offset)?;
@@ -305,6 +320,21 @@ mod tests {
         assert_eq!(m.update_u64(8, |v| v).unwrap(), 8);
         assert!(m.update_u64(4, |v| v).is_err());
         assert!(m.update_u64(0x1000, |v| v).is_err());
+    }
+
+    #[test]
+    fn without_the_bus_nothing_is_reached() {
+        let mut m = GuestMemory::anonymous(0, 0x1000);
+        m.set_blocked(true);
+        assert!(m.read(Kind::Payload, 0, &mut [0]).is_err());
+        assert!(m.write(Kind::Payload, 0, &[1]).is_err());
+        assert!(m.write_entry(Kind::Cqe, 0, &[1; 64]).is_err());
+        assert!(m.read_be32(Kind::DoorbellRecord, 0).is_err());
+        assert!(m.update_u64(0, |v| v + 1).is_err());
+        m.set_blocked(false);
+        let mut byte = [9];
+        m.read(Kind::Payload, 0, &mut byte).unwrap();
+        assert_eq!(byte, [0]);
     }
 
     #[test]

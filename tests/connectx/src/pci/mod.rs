@@ -34,6 +34,10 @@ const CAP_VENDOR: u8 = 0xc0;
 const DEVICE_CONTROL: usize = 0x08;
 const INITIATE_RESET: u8 = 0x80;
 
+/// The command register, and its bit that lets the function access memory.
+const COMMAND: u64 = 0x04;
+const BUS_MASTER: u8 = 1 << 2;
+
 /// Writable bits of the command register: memory space, bus master, parity, SERR, INTx disable.
 const COMMAND_WRITABLE: u16 = 0x0546;
 
@@ -65,7 +69,7 @@ impl ConfigSpace {
         space.set16(0x2c, VENDOR);
         space.set16(0x2e, SUBSYSTEM);
         space.set8(0x34, CAP_PCIE);
-        space.allow(0x04, &COMMAND_WRITABLE.to_le_bytes());
+        space.allow(COMMAND as usize, &COMMAND_WRITABLE.to_le_bytes());
         space.allow(0x10, &(!(BAR0_SIZE as u32 - 1)).to_le_bytes());
         space.allow(0x14, &[0xff; 4]);
         // Cache line size, interrupt line.
@@ -159,6 +163,13 @@ impl ConfigSpace {
         let control = usize::from(CAP_PCIE) + DEVICE_CONTROL + 1;
         let written = control.checked_sub(start).and_then(|at| data.get(at));
         self.reset_wanted |= written.is_some_and(|byte| byte & INITIATE_RESET != 0);
+    }
+
+    /// Whether the function may access memory and send interrupts.
+    pub fn is_bus_master(&self) -> bool {
+        let mut command = [0];
+        self.read(COMMAND, &mut command);
+        command[0] & BUS_MASTER != 0
     }
 
     /// Whether a function-level reset was initiated. It starts with a new configuration space.
