@@ -25,7 +25,7 @@ impl QueueBuffer {
     ///
     /// [`TooSmall`] when the pages end before the queue does, or the page size has more than 63 bits.
     pub fn new(
-        pages: Vec<u64>,
+        mut pages: Vec<u64>,
         log_page_size: u32,
         page_offset: u64,
         len: u64,
@@ -34,9 +34,14 @@ impl QueueBuffer {
         let page = 1u64.checked_shl(page_shift).ok_or(TooSmall)?;
         let start = (page / 64).checked_mul(page_offset).ok_or(TooSmall)?;
         let room = page.checked_mul(pages.len() as u64).ok_or(TooSmall)?;
-        if start.checked_add(len).is_none_or(|end| end > room) {
+        let end = start.checked_add(len).ok_or(TooSmall)?;
+        if end > room {
             return Err(TooSmall);
         }
+        // A guest may send megabytes of list with each of many small queues.
+        let needed = end.div_ceil(page);
+        pages.truncate(usize::try_from(needed).unwrap_or(usize::MAX));
+        pages.shrink_to_fit();
         Ok(QueueBuffer {
             pages,
             page_shift,
@@ -154,6 +159,17 @@ mod tests {
         assert_eq!(QueueBuffer::new(vec![], 0, 0, 1), Err(TooSmall));
         assert_eq!(QueueBuffer::new(vec![0], 60, 0, 1), Err(TooSmall));
         assert!(QueueBuffer::new(vec![0], 1, 32, 0x1000).is_ok());
+    }
+
+    #[test]
+    fn pages_behind_the_queue_are_not_kept() {
+        for (len, kept) in [(0, 0), (1, 1), (0x1000, 1), (0x1001, 2)] {
+            let buffer = QueueBuffer::new(vec![0; 1000], 0, 0, len).unwrap();
+            assert_eq!(buffer.pages().len(), kept, "{len}");
+            assert_eq!(buffer.pages.capacity(), kept, "{len}");
+        }
+        let buffer = QueueBuffer::new(vec![0; 1000], 0, 32, 0x1000).unwrap();
+        assert_eq!(buffer.pages().len(), 2);
     }
 
     #[test]
