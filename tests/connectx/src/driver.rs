@@ -3,7 +3,7 @@
 //! A driver of a few lines, for tests and fuzz targets: works on a function through its registers
 //! and in-process memory, as a guest's driver would.
 
-use crate::config::{FunctionConfig, Kind};
+use crate::config::{FunctionConfig, Kind, PageRequest};
 use crate::dma::{GuestMemory, Kind as Access};
 use crate::hca::Hca;
 use crate::iseg;
@@ -36,7 +36,14 @@ pub struct Driver {
 impl Driver {
     /// A function whose driver has told it where the command queue is.
     pub fn new(kind: Kind) -> Self {
-        let mut hca = Hca::new(FunctionConfig::new(0, kind));
+        let mut config = FunctionConfig::new(0, kind);
+        // This driver has no pages to give.
+        config.pages = PageRequest {
+            boot: 0,
+            init: 0,
+            canary: false,
+        };
+        let mut hca = Hca::new(config);
         hca.io.memory = GuestMemory::anonymous(0, MEMORY);
         hca.mmio_write(0, 0x10, &[0; 4]);
         hca.mmio_write(0, 0x14, &(QUEUE as u32).to_be_bytes());

@@ -133,6 +133,12 @@ fn init_hca(hca: &mut Hca, _: Input<'_>, _: &mut OutputBox) -> CmdResult {
             "function is initialized",
         ));
     }
+    if hca.pages.wanted(Phase::Init) != 0 {
+        return Err(CmdError::new(
+            Status::NoResources,
+            "pages for the initialization are missing",
+        ));
+    }
     hca.state = State::Initialized;
     Ok(())
 }

@@ -2,8 +2,9 @@
 
 //! Who uses what, and which command comes when.
 
-use connectx::config::Kind;
+use connectx::config::{Kind, PageRequest};
 use connectx::driver::{command, Driver};
+use connectx::pages::Pages;
 
 use crate::stage::*;
 
@@ -12,6 +13,7 @@ const BAD_OP: u8 = 0x2;
 const BAD_SYS_STATE: u8 = 0x4;
 const BAD_RES: u8 = 0x5;
 const RES_BUSY: u8 = 0x6;
+const NO_RESOURCES: u8 = 0xf;
 const BAD_INPUT_LEN: u8 = 0x50;
 
 #[test]
@@ -87,4 +89,24 @@ fn commands_are_refused_out_of_turn() {
     assert_eq!(status(&mut driver, &short), BAD_INPUT_LEN);
     let counters = driver.hca.io.counters;
     assert_eq!((counters.commands, counters.commands_failed), (8, 6));
+}
+
+#[test]
+fn the_firmware_gets_its_pages_before_it_starts() {
+    let mut driver = Driver::new(Kind::Pf);
+    driver.hca.pages = Pages::new(PageRequest {
+        boot: 1,
+        init: 1,
+        canary: false,
+    });
+    let status = |driver: &mut Driver, input: &[u8]| driver.execute(input, 16)[0];
+    assert_eq!(status(&mut driver, &command(0x104, 0, 12)), 0);
+    for page in [0x70_0000u64, 0x70_1000] {
+        assert_eq!(status(&mut driver, &command(0x102, 0, 32)), NO_RESOURCES);
+        let mut give = command(0x108, 1, 16);
+        give[15] = 1;
+        give.extend(page.to_be_bytes());
+        assert_eq!(status(&mut driver, &give), 0);
+    }
+    assert_eq!(status(&mut driver, &command(0x102, 0, 32)), 0);
 }
