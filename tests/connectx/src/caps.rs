@@ -59,6 +59,10 @@ pub const LOG_MAX_RA: u32 = 4;
 pub const LOG_MAX_MCG: u32 = 8;
 /// QPs that can be attached to one multicast group.
 pub const MAX_QP_MCG: u32 = 240;
+/// Entries of the table of P_Keys (`pkey_table_size` 0).
+pub const PKEYS: u32 = 128;
+/// log2 of the addresses in each list of the virtual port, and of the VLANs.
+pub const LOG_MAX_MAC_LIST: u32 = 7;
 /// Number of Q counter sets.
 pub const MAX_Q_COUNTERS: u32 = 256;
 /// Entries of the table of RoCE addresses.

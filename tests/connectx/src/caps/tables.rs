@@ -92,9 +92,9 @@ pub(super) const GENERAL: &[Row] = table!(mlx5_ifc_cmd_hca_cap_bits:
     log_min_stride_sz_sq = 6,
     log_max_stride_sz_sq = 6,
     log_max_wq_sz = LOG_MAX_WQ_SIZE,
-    log_max_current_uc_list = 7,
-    log_max_current_mc_list = 7,
-    log_max_vlan_list = 7,
+    log_max_current_uc_list = LOG_MAX_MAC_LIST,
+    log_max_current_mc_list = LOG_MAX_MAC_LIST,
+    log_max_vlan_list = LOG_MAX_MAC_LIST,
     // UAR pages of 4 KiB, addressed in units of the same.
     bf = 1,
     log_bf_reg_size = LOG_BF_REG_SIZE,
@@ -167,5 +167,5 @@ pub(super) const SETTABLE: &[Row] = table!(mlx5_ifc_cmd_hca_cap_bits:
     pkey_table_size = 0,
     cmdif_checksum = 0,
     log_uar_page_sz = 0,
-    log_max_current_uc_list = 7,
+    log_max_current_uc_list = LOG_MAX_MAC_LIST,
 );

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::{bad_param, op_mod, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::hca::Hca;
 use crate::ifc::{self, Field};
-use crate::net::flow::{Destination, Entry, FlowTable, Group, MATCH_LEN};
+use crate::net::flow::{is_known, Destination, Entry, FlowTable, Group, MATCH_LEN};
 use crate::{field, size};
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -103,8 +103,16 @@ macro_rules! check_side {
     };
 }
 
-/// Where a table's misses go, by the context that starts at `context`.
-fn miss(hca: &Hca, input: Input<'_>, context: Field) -> CmdResult<Option<u32>> {
+/// A table that one of this level may send frames on to.
+fn check_next(hca: &Hca, level: u32, id: u32) -> CmdResult {
+    if hca.net.steering.tables.find(id)?.level <= level {
+        return bad_param("flow table of no higher level");
+    }
+    Ok(())
+}
+
+/// Where the misses of a table of this level go, by the context that starts at `context`.
+fn miss(hca: &Hca, input: Input<'_>, context: Field, level: u32) -> CmdResult<Option<u32>> {
     let at = context.byte_offset();
     let get = |field: Field| input.get(field.shifted(at));
     let action = get(field!(mlx5_ifc_flow_table_context_bits, table_miss_action));
@@ -112,7 +120,7 @@ fn miss(hca: &Hca, input: Input<'_>, context: Field) -> CmdResult<Option<u32>> {
         return Ok(None);
     }
     let id = get(field!(mlx5_ifc_flow_table_context_bits, table_miss_id));
-    hca.net.steering.tables.find(id)?;
+    check_next(hca, level, id)?;
     Ok(Some(id))
 }
 
@@ -127,9 +135,12 @@ fn create_table(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResu
         return Err(CmdError::new(Status::BadSize, "flow table is too large"));
     }
     let context = field!(mlx5_ifc_create_flow_table_in_bits, flow_table_context);
+    let level = field!(mlx5_ifc_create_flow_table_in_bits, flow_table_context.level);
+    let level = input.get(level);
     let table = FlowTable {
         log_size,
-        miss: miss(hca, input, context)?,
+        level,
+        miss: miss(hca, input, context, level)?,
         entries: BTreeMap::new(),
     };
     let id = hca.net.steering.tables.insert(table)?;
@@ -158,8 +169,9 @@ fn modify_table(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult
         return bad_param("unknown field of a flow table");
     }
     let context = field!(mlx5_ifc_modify_flow_table_in_bits, flow_table_context);
-    let miss = miss(hca, input, context)?;
     let id = input.get(field!(mlx5_ifc_modify_flow_table_in_bits, table_id));
+    let level = hca.net.steering.tables.find(id)?.level;
+    let miss = miss(hca, input, context, level)?;
     hca.net.steering.tables.find_mut(id)?.miss = miss;
     Ok(())
 }
@@ -176,10 +188,14 @@ fn destroy_table(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResul
 
 fn set_root(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     check_side!(input, mlx5_ifc_set_flow_table_root_in_bits);
-    if op_mod(input) == 1 {
+    match op_mod(input) {
+        0 => {}
         // Disconnect.
-        hca.net.steering.root = None;
-        return Ok(());
+        1 => {
+            hca.net.steering.root = None;
+            return Ok(());
+        }
+        _ => return bad_param("unknown operation on the root"),
     }
     let id = input.get(field!(mlx5_ifc_set_flow_table_root_in_bits, table_id));
     hca.net.steering.tables.find(id)?;
@@ -207,10 +223,14 @@ fn create_group(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResu
         return Err(CmdError::new(Status::BadIndex, "flow groups overlap"));
     }
     let mask = field!(mlx5_ifc_create_flow_group_in_bits, match_criteria);
+    let mask = Box::new(input.copy::<MATCH_LEN>(mask));
+    if !is_known(&mask) {
+        return bad_param("flow group by fields that are not offered");
+    }
     let id = hca.net.steering.groups.insert(Group {
         table,
         range: (first, last),
-        mask: Box::new(input.copy::<MATCH_LEN>(mask)),
+        mask,
     })?;
     hca.net.steering.tables.hold(table)?;
     out.set(field!(mlx5_ifc_create_flow_group_out_bits, group_id), id);
@@ -225,8 +245,8 @@ fn destroy_group(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResul
     Ok(())
 }
 
-/// Destinations of an entry; each exists.
-fn destinations(hca: &Hca, input: Input<'_>) -> CmdResult<Vec<Destination>> {
+/// Destinations of an entry of a table of this level; each exists.
+fn destinations(hca: &Hca, input: Input<'_>, level: u32) -> CmdResult<Vec<Destination>> {
     let count = field!(mlx5_ifc_set_fte_in_bits, flow_context.destination_list_size);
     let count = input.get(count) as usize;
     if count > MAX_DESTINATIONS {
@@ -249,7 +269,7 @@ fn destinations(hca: &Hca, input: Input<'_>) -> CmdResult<Vec<Destination>> {
         let kind = field!(mlx5_ifc_dest_format_struct_bits, destination_type);
         destinations.push(match ifc::get(raw, kind) {
             DEST_FLOW_TABLE => {
-                hca.net.steering.tables.find(id)?;
+                check_next(hca, level, id)?;
                 Destination::Table(id)
             }
             DEST_TIR => {
@@ -271,15 +291,12 @@ fn set_entry(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
         1 => true,
         _ => return bad_param("unknown operation on a flow table entry"),
     };
-    if hca
-        .net
-        .steering
-        .tables
-        .find(table)?
-        .entries
-        .contains_key(&index)
-        != modify
-    {
+    if input.flag(field!(mlx5_ifc_set_fte_in_bits, ignore_flow_level)) {
+        return bad_param("levels of flow tables count");
+    }
+    let found = hca.net.steering.tables.find(table)?;
+    let level = found.level;
+    if found.entries.contains_key(&index) != modify {
         return Err(CmdError::new(
             Status::BadIndex,
             "flow table entry is in use, or is not",
@@ -294,7 +311,7 @@ fn set_entry(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
         group: input.get(field!(mlx5_ifc_set_fte_in_bits, flow_context.group_id)),
         action,
         value: Box::new(input.copy::<MATCH_LEN>(value)),
-        destinations: destinations(hca, input)?,
+        destinations: destinations(hca, input, level)?,
     };
     let held = entry.clone();
     let old = hca.net.steering.set_entry(table, index, entry)?;

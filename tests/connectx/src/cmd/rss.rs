@@ -2,7 +2,7 @@
 
 //! Commands of what spreads frames over the netdev's queues: TIS, TIR and RQT.
 
-use super::{CmdError, CmdResult, Command, Input, OutputBox, Status};
+use super::{bad_param, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::caps::LOG_MAX_RQT_SIZE;
 use crate::hca::Hca;
 use crate::ifc::{self, Field};
@@ -90,6 +90,13 @@ fn create_tir(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
     let tir = Tir {
         context: input.copy(field!(mlx5_ifc_create_tir_in_bits, ctx)),
     };
+    let get = |field| ifc::get(&tir.context, field);
+    if get(field!(mlx5_ifc_tirc_bits, packet_merge_mask)) != 0
+        || get(field!(mlx5_ifc_tirc_bits, tunneled_offload_en)) != 0
+        || get(field!(mlx5_ifc_tirc_bits, tls_en)) != 0
+    {
+        return bad_param("LRO, tunnels or TLS of a TIR");
+    }
     let td = tir.transport_domain();
     hca.transport_domains.find(td)?;
     match tir.target() {
@@ -120,6 +127,10 @@ fn modify_tir(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let tirn = input.get(field!(mlx5_ifc_modify_tir_in_bits, tirn));
     let tir = hca.net.tirs.find_mut(tirn)?;
     let new = input.bytes(field!(mlx5_ifc_modify_tir_in_bits, ctx));
+    let merge = field!(mlx5_ifc_modify_tir_in_bits, bitmask.packet_merge);
+    if input.flag(merge) && ifc::flag(new, field!(mlx5_ifc_tirc_bits, packet_merge_mask)) {
+        return bad_param("LRO of a TIR");
+    }
     macro_rules! take {
         ($($($name:ident).+),+) => {$(
             let field = field!(mlx5_ifc_tirc_bits, $($name).+);

@@ -3,8 +3,9 @@
 //! Commands of the virtual port: its context, addresses, state and counters.
 
 use super::{bad_param, CmdError, CmdResult, Command, Input, OutputBox, Status};
+use crate::caps::{LOG_MAX_MAC_LIST, PKEYS};
 use crate::hca::Hca;
-use crate::ifc;
+use crate::ifc::{self, Field};
 use crate::vport::RoceAddress;
 use crate::wire::{Mac, RoceVersion};
 use crate::{field, size};
@@ -70,8 +71,14 @@ pub(super) const COMMANDS: &[Command] = &[
 
 /// The default P_Key: full membership.
 const DEFAULT_PKEY: u32 = 0xffff;
-/// Entries of the P_Key table (`pkey_table_size` 0).
-const PKEYS: u32 = 128;
+
+/// There is one virtual port to a function, and no command reaches that of another.
+fn own_vport(input: Input<'_>, other: Field) -> CmdResult {
+    if input.flag(other) {
+        return bad_param("another vport");
+    }
+    Ok(())
+}
 
 /// MAD_IFC: nothing but performance counters is asked for on an Ethernet port, and none are kept.
 fn mad_ifc(_: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
@@ -80,7 +87,11 @@ fn mad_ifc(_: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
     Ok(())
 }
 
-fn query_vport_state(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
+fn query_vport_state(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
+    own_vport(
+        input,
+        field!(mlx5_ifc_query_vport_state_in_bits, other_vport),
+    )?;
     out.set(field!(mlx5_ifc_query_vport_state_out_bits, max_tx_speed), 0);
     out.set(field!(mlx5_ifc_query_vport_state_out_bits, admin_state), 1);
     let up = hca.port.link_up();
@@ -92,12 +103,10 @@ fn query_vport_state(hca: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdRes
 }
 
 fn query_nic_vport_context(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
-    if input.flag(field!(
-        mlx5_ifc_query_nic_vport_context_in_bits,
-        other_vport
-    )) {
-        return bad_param("another vport");
-    }
+    own_vport(
+        input,
+        field!(mlx5_ifc_query_nic_vport_context_in_bits, other_vport),
+    )?;
     let list_type = field!(mlx5_ifc_query_nic_vport_context_in_bits, allowed_list_type);
     let list: &[Mac] = match input.get(list_type) {
         0 => &hca.vport.unicast,
@@ -123,12 +132,10 @@ fn query_nic_vport_context(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox)
 }
 
 fn modify_nic_vport_context(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
-    if input.flag(field!(
-        mlx5_ifc_modify_nic_vport_context_in_bits,
-        other_vport
-    )) {
-        return bad_param("another vport");
-    }
+    own_vport(
+        input,
+        field!(mlx5_ifc_modify_nic_vport_context_in_bits, other_vport),
+    )?;
     let new = field!(mlx5_ifc_modify_nic_vport_context_in_bits, nic_vport_context);
     let new = input.0.get(new.byte_offset()..).unwrap_or(&[]);
     macro_rules! selected {
@@ -156,6 +163,9 @@ fn modify_nic_vport_context(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) 
         let list = new.get(list.byte_offset()..).unwrap_or(&[]);
         if list.len() / 8 < size {
             return Err(CmdError::new(Status::BadInputLen, "address list is cut"));
+        }
+        if size > 1 << LOG_MAX_MAC_LIST {
+            return Err(CmdError::new(Status::ExceedLim, "address list is too long"));
         }
         let list = list.chunks_exact(8).take(size).map(|entry| {
             let mut mac = [0; 6];
@@ -280,6 +290,10 @@ fn query_roce_address(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> C
 }
 
 fn query_pkey(_: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
+    own_vport(
+        input,
+        field!(mlx5_ifc_query_hca_vport_pkey_in_bits, other_vport),
+    )?;
     let index = input.get(field!(mlx5_ifc_query_hca_vport_pkey_in_bits, pkey_index));
     let table = field!(mlx5_ifc_query_hca_vport_pkey_out_bits, pkey).byte_offset();
     let word = |i| if i == 0 { DEFAULT_PKEY } else { 0 };
@@ -297,7 +311,11 @@ fn query_pkey(_: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
 }
 
 /// QUERY_VPORT_COUNTER: frames are counted per function, not per vport class; all are zero.
-fn query_vport_counter(_: &mut Hca, _: Input<'_>, out: &mut OutputBox) -> CmdResult {
+fn query_vport_counter(_: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
+    own_vport(
+        input,
+        field!(mlx5_ifc_query_vport_counter_in_bits, other_vport),
+    )?;
     let len = out.len();
     out.put(0x10, &vec![0; len.saturating_sub(0x10)]);
     Ok(())

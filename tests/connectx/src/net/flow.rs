@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::frame::{Addresses, Headers, TCP, UDP};
 use crate::cmd::{bad_param, CmdError, CmdResult, Status};
 use crate::field;
-use crate::ifc;
+use crate::ifc::{self, Field};
 use crate::table::Table;
 
 /// Bytes of `fte_match_param`.
@@ -20,6 +20,47 @@ pub const MATCH_LEN: usize = 0x200;
 /// `flow_context.action` (`MLX5_FLOW_CONTEXT_ACTION_*`).
 const ACTION_DROP: u32 = 2;
 const ACTION_FORWARD: u32 = 4;
+
+macro_rules! outer {
+    ($name:ident) => {
+        field!(mlx5_ifc_fte_match_set_lyr_2_4_bits, $name)
+    };
+}
+
+/// Fields that groups may look at: those that [`match_param`] fills, and the tag of an outer VLAN, which no frame has
+/// here. The addresses are longer than a number.
+const MATCHED: &[Field] = &[
+    outer!(smac_47_16),
+    outer!(smac_15_0),
+    outer!(dmac_47_16),
+    outer!(dmac_15_0),
+    outer!(ethertype),
+    outer!(cvlan_tag),
+    outer!(svlan_tag),
+    outer!(first_vid),
+    outer!(ip_protocol),
+    outer!(ip_version),
+    outer!(frag),
+    outer!(l4_type),
+    outer!(tcp_sport),
+    outer!(tcp_dport),
+    outer!(udp_sport),
+    outer!(udp_dport),
+];
+
+/// Does the mask of a group name nothing but fields that the device looks at?
+pub fn is_known(mask: &[u8; MATCH_LEN]) -> bool {
+    let mut rest = *mask;
+    for field in MATCHED {
+        ifc::set64(&mut rest, *field, 0);
+    }
+    for field in [outer!(src_ipv4_src_ipv6), outer!(dst_ipv4_dst_ipv6)] {
+        for byte in rest.iter_mut().skip(field.byte_offset()).take(16) {
+            *byte = 0;
+        }
+    }
+    rest == [0; MATCH_LEN]
+}
 
 /// Tables that a frame may pass: more means a loop.
 const MAX_STEPS: usize = 128;
@@ -62,6 +103,8 @@ pub struct Group {
 pub struct FlowTable {
     /// Number of entries, a power of two.
     pub log_size: u32,
+    /// Frames go on to tables of higher levels alone, so that they do not go round.
+    pub level: u32,
     /// Where frames go that match nothing.
     pub miss: Option<u32>,
     /// Entries by index.
@@ -93,11 +136,6 @@ impl Default for Steering {
 fn match_param(headers: &Headers) -> [u8; MATCH_LEN] {
     let mut param = [0; MATCH_LEN];
     let mut set = |field, value: u64| ifc::set64(&mut param, field, value);
-    macro_rules! outer {
-        ($name:ident) => {
-            field!(mlx5_ifc_fte_match_set_lyr_2_4_bits, $name)
-        };
-    }
     let mac = |mac: [u8; 6]| mac.iter().fold(0, |v, b| (v << 8) | u64::from(*b));
     set(outer!(smac_47_16), mac(headers.smac) >> 16);
     set(outer!(smac_15_0), mac(headers.smac) & 0xffff);
@@ -238,6 +276,7 @@ mod tests {
     fn table(steering: &mut Steering, miss: Option<u32>) -> u32 {
         let table = FlowTable {
             log_size: 4,
+            level: 0,
             miss,
             entries: BTreeMap::new(),
         };
@@ -288,6 +327,23 @@ mod tests {
         assert_eq!(s.steer(&headers(a)), [7]);
         assert!(s.steer(&headers(b)).is_empty());
         assert_eq!(s.steer(&headers(c)), [8]);
+    }
+
+    #[test]
+    fn what_a_frame_is_matched_by_is_known_and_nothing_else() {
+        let mut frame = [[2; 6], [4; 6]].concat();
+        frame.extend([0x81, 0, 0, 5, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 9, UDP]);
+        frame.extend([0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4, 0, 8, 0, 0]);
+        let param = match_param(&Headers::parse(&frame).unwrap());
+        assert!(is_known(&param) && is_known(&[0; MATCH_LEN]));
+        let unknown = (0..MATCH_LEN * 8).filter(|bit| {
+            let mut mask = [0; MATCH_LEN];
+            mask[bit / 8] = 0x80 >> (bit % 8);
+            !is_known(&mask)
+        });
+        // Sizes in bits: MACs, types, tags and VLAN id, protocol, version, fragment, ports; addresses.
+        let known = 2 * 48 + 16 + 1 + 1 + 12 + 8 + 4 + 1 + 2 + 4 * 16 + 2 * 128;
+        assert_eq!(unknown.count(), MATCH_LEN * 8 - known);
     }
 
     #[test]

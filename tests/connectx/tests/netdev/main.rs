@@ -5,4 +5,5 @@
 mod lifetime;
 mod loopback;
 mod queues;
+mod refusals;
 mod stage;
