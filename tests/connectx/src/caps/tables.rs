@@ -65,6 +65,9 @@ pub(super) const GENERAL: &[Row] = table!(mlx5_ifc_cmd_hca_cap_bits:
     // Completions.
     cqe_version = 1,
     cq_moderation = 1,
+    cq_period_start_from_cqe = 1,
+    cq_period_mode_modify = 1,
+    cq_eq_remap = 1,
     cqe_compression = 1,
     cqe_compression_max_num = CQE_COMPRESSION_MAX,
     cqe_compression_timeout = CQE_COMPRESSION_TIMEOUT / 1000,

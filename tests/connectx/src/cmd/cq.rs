@@ -5,7 +5,7 @@
 use super::{bad_param, op_mod, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::buffer::QueueBuffer;
 use crate::caps::LOG_MAX_CQ_SIZE;
-use crate::cq::{self, Cq, CqConfig, MiniFormat, Moderation};
+use crate::cq::{self, Cq, CqConfig, MiniFormat, Moderation, ResizeError};
 use crate::hca::Hca;
 use crate::ifc;
 use crate::{field, size};
@@ -51,8 +51,11 @@ const MODIFY_OVERRUN: u32 = 1 << 2;
 const MODIFY_EQN: u32 = 1 << 3;
 const MODIFY_PERIOD_MODE: u32 = 1 << 4;
 
-/// `op_mod` of MODIFY_CQ that moves the queue to another buffer.
+/// `op_mod` of MODIFY_CQ: fields, or another buffer.
+const OP_MOD_MODIFY: u32 = 0;
 const OP_MOD_RESIZE: u32 = 1;
+/// `resize_field_select` of the latter (`MLX5_MODIFY_CQ_MASK_*`): size, offset and size of the pages.
+const RESIZE_ALL: u32 = 7;
 
 /// Buffer and entry size that a context describes.
 fn geometry(context: &[u8], pages: &[u8]) -> CmdResult<(QueueBuffer, u8, usize)> {
@@ -75,12 +78,16 @@ fn geometry(context: &[u8], pages: &[u8]) -> CmdResult<(QueueBuffer, u8, usize)>
     Ok((buffer, log_size as u8, entry_size))
 }
 
-fn moderation(context: &[u8]) -> Moderation {
-    Moderation::new(
+fn moderation(context: &[u8]) -> CmdResult<Moderation> {
+    let mode = ifc::get(context, field!(mlx5_ifc_cqc_bits, cq_period_mode));
+    if mode > 1 {
+        return bad_param("unknown start of the period");
+    }
+    Ok(Moderation::new(
         ifc::get(context, field!(mlx5_ifc_cqc_bits, cq_period)),
         ifc::get(context, field!(mlx5_ifc_cqc_bits, cq_max_count)),
-        ifc::get(context, field!(mlx5_ifc_cqc_bits, cq_period_mode)),
-    )
+        mode,
+    ))
 }
 
 /// Format of compressed completions, if they are asked for.
@@ -110,6 +117,7 @@ fn create_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
         return bad_param("collapsed CQs are not supported");
     }
     let compression = compression(&context)?;
+    let moderation = moderation(&context)?;
     let eqn = ifc::get(&context, field!(mlx5_ifc_cqc_bits, c_eqn_or_apu_element));
     let uar = ifc::get(&context, field!(mlx5_ifc_cqc_bits, uar_page));
     hca.eqs.table.find(eqn)?;
@@ -124,7 +132,7 @@ fn create_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult 
         buffer,
         record: ifc::get64(&context, field!(mlx5_ifc_cqc_bits, dbr_addr)),
         ignore_overrun: ifc::flag(&context, field!(mlx5_ifc_cqc_bits, oi)),
-        moderation: moderation(&context),
+        moderation,
         compression,
     }))?;
     hca.eqs.table.hold(eqn)?;
@@ -145,12 +153,9 @@ fn query_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let cqn = input.get(field!(mlx5_ifc_query_cq_in_bits, cqn));
     let cq = hca.cqs.table.find(cqn)?;
     let mut context = cq.config.context;
-    // `cqc.status`: 0 ok, 9 overflow, 10 write failure. `cqc.st`: 6 solicited armed, 9 armed, 10 fired.
-    let status = if cq.failed() { 9 } else { 0 };
-    let armed = if cq.armed() { 9 } else { 10 };
-    ifc::set(&mut context, field!(mlx5_ifc_cqc_bits, status), status);
-    ifc::set(&mut context, field!(mlx5_ifc_cqc_bits, st), armed);
     for (field, value) in [
+        (field!(mlx5_ifc_cqc_bits, status), cq.status()),
+        (field!(mlx5_ifc_cqc_bits, st), cq.arm_state()),
         (
             field!(mlx5_ifc_cqc_bits, log_cq_size),
             cq.config.log_size.into(),
@@ -173,13 +178,16 @@ fn query_cq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
 fn modify_cq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let cqn = input.get(field!(mlx5_ifc_modify_cq_in_bits, cqn));
     let given: [u8; CONTEXT_LEN] = input.copy(field!(mlx5_ifc_modify_cq_in_bits, cq_context));
-    if op_mod(input) == OP_MOD_RESIZE {
-        return resize_cq(hca, cqn, &given, input);
-    }
     let select = input.get(field!(
         mlx5_ifc_modify_cq_in_bits,
         modify_field_select_resize_field_select.bindgen_union_field
     ));
+    match op_mod(input) {
+        OP_MOD_MODIFY => {}
+        OP_MOD_RESIZE if select == RESIZE_ALL => return resize_cq(hca, cqn, &given, input),
+        OP_MOD_RESIZE => return bad_param("a buffer comes with its size and that of its pages"),
+        _ => return bad_param("unknown operation on a CQ"),
+    }
     let known = MODIFY_PERIOD | MODIFY_COUNT | MODIFY_OVERRUN | MODIFY_EQN | MODIFY_PERIOD_MODE;
     if select & !known != 0 {
         return bad_param("modify_field_select names an unknown field");
@@ -200,6 +208,7 @@ fn modify_cq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
             ifc::set(&mut context, field, ifc::get(&given, field));
         }
     }
+    let moderation = moderation(&context)?;
     if select & MODIFY_EQN != 0 {
         let field = field!(mlx5_ifc_cqc_bits, c_eqn_or_apu_element);
         let eqn = ifc::get(&given, field);
@@ -209,7 +218,7 @@ fn modify_cq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
         ifc::set(&mut context, field, eqn);
     }
     config.ignore_overrun = ifc::flag(&context, field!(mlx5_ifc_cqc_bits, oi));
-    config.moderation = moderation(&context);
+    config.moderation = moderation;
     config.context = context;
     // What waited by the old values may be due by the new ones.
     cq::settle(hca, cqn);
@@ -219,6 +228,9 @@ fn modify_cq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
 fn resize_cq(hca: &mut Hca, cqn: u32, given: &[u8; CONTEXT_LEN], input: Input<'_>) -> CmdResult {
     let Hca { cqs, io, .. } = hca;
     let cq = cqs.table.find_mut(cqn)?;
+    if cq.failed() {
+        return Err(CmdError::new(Status::BadResState, "CQ is in error"));
+    }
     let pages = input.tail(field!(mlx5_ifc_modify_cq_in_bits, pas));
     let mut context = *given;
     let entry = field!(mlx5_ifc_cqc_bits, cqe_sz);
@@ -226,7 +238,14 @@ fn resize_cq(hca: &mut Hca, cqn: u32, given: &[u8; CONTEXT_LEN], input: Input<'_
     ifc::set(&mut context, entry, old_entry);
     let (buffer, log_size, _) = geometry(&context, pages)?;
     cq.resize(io, buffer, log_size)
-        .map_err(|_| CmdError::new(Status::BadResState, "no room for the last entry"))?;
+        .map_err(|error| match error {
+            ResizeError::OldFull => {
+                CmdError::new(Status::BadResState, "no room for the last entry")
+            }
+            ResizeError::NewTooSmall => {
+                CmdError::new(Status::BadSize, "more completions wait than fit")
+            }
+        })?;
     for field in [
         field!(mlx5_ifc_cqc_bits, log_cq_size),
         field!(mlx5_ifc_cqc_bits, log_page_size),

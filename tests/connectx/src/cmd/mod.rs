@@ -29,6 +29,7 @@ mod flow;
 mod function;
 pub mod mailbox;
 pub mod mkey;
+mod multicast;
 mod net;
 pub mod qp;
 pub mod queue;
@@ -70,6 +71,7 @@ const COMMANDS: &[&[Command]] = &[
     cq::COMMANDS,
     mkey::COMMANDS,
     qp::COMMANDS,
+    multicast::COMMANDS,
     srq::COMMANDS,
     resources::COMMANDS,
     registers::COMMANDS,

@@ -4,16 +4,14 @@
 
 use super::{bad_param, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::buffer::QueueBuffer;
-use crate::caps::{LOG_MAX_QP_SIZE, LOG_MAX_RA};
+use crate::caps::{LOG_MAX_QP_SIZE, MAX_WQE_SIZE_RQ, PKEYS};
 use crate::hca::Hca;
 use crate::ifc;
-use crate::qp::context::{Attributes, Context, ReceiveKind, Service};
+use crate::qp::context::{unsupported, Attributes, Context, ReceiveKind, Service};
 use crate::qp::receive::ReceiveRing;
 use crate::qp::ring::SendRing;
 use crate::qp::state::{self, State, Transition};
 use crate::qp::{env, Qp, Uses};
-use crate::wire::net::is_multicast;
-use crate::wire::Gid;
 use crate::{field, size};
 
 macro_rules! modify {
@@ -72,20 +70,6 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     modify!(0x50c, "SQD_RTS_QP", state::SQD2RTS),
     modify!(0x50e, "INIT2INIT_QP", state::INIT2INIT),
-    Command {
-        opcode: 0x806,
-        name: "ATTACH_TO_MCG",
-        min_in: size!(mlx5_ifc_attach_to_mcg_in_bits),
-        min_out: 8,
-        handler: attach_to_mcg,
-    },
-    Command {
-        opcode: 0x807,
-        name: "DETACH_FROM_MCG",
-        min_in: size!(mlx5_ifc_detach_from_mcg_in_bits),
-        min_out: 8,
-        handler: detach_from_mcg,
-    },
 ];
 
 /// Send and receive ring that a context describes, and their buffer.
@@ -100,10 +84,12 @@ fn rings(
     if log_rq.max(log_sq) > LOG_MAX_QP_SIZE {
         return Err(CmdError::new(Status::BadSize, "queue is too large"));
     }
-    let receive = (attributes.receive == ReceiveKind::Own).then(|| {
-        let log_stride = get(field!(mlx5_ifc_qpc_bits, log_rq_stride)) + 4;
-        ReceiveRing::new(log_rq as u8, 1 << log_stride)
-    });
+    let stride = 16u32 << get(field!(mlx5_ifc_qpc_bits, log_rq_stride));
+    let receive = (attributes.receive == ReceiveKind::Own)
+        .then(|| ReceiveRing::new(log_rq as u8, stride as usize));
+    if receive.is_some() && stride > MAX_WQE_SIZE_RQ {
+        return Err(CmdError::new(Status::BadSize, "receive WQE is too large"));
+    }
     let receive_len = receive.as_ref().map_or(0, ReceiveRing::bytes);
     let send = (get(field!(mlx5_ifc_qpc_bits, no_sq)) == 0)
         .then(|| SendRing::new(log_sq as u8, receive_len));
@@ -194,19 +180,31 @@ fn release(hca: &mut Hca, uses: &Uses) {
 }
 
 fn decode(context: &Context) -> CmdResult<Attributes> {
-    let attributes = Attributes::decode(context)
-        .ok_or(CmdError::new(Status::BadParam, "unknown transport service"))?;
-    let limit = 1 << LOG_MAX_RA;
-    if attributes.max_reads_in > limit || attributes.max_reads_out > limit {
-        return bad_param("more READs at a time than the device can keep");
+    if let Some(what) = unsupported(context) {
+        return bad_param(what);
     }
-    Ok(attributes)
+    Attributes::decode(context).ok_or(CmdError::new(Status::BadParam, "unknown transport service"))
+}
+
+/// An XRC SRQ serves XRC queue pairs alone: it says itself where its receives complete.
+fn check_srq(hca: &Hca, attributes: &Attributes) -> CmdResult {
+    match attributes.receive {
+        ReceiveKind::Shared(number) if attributes.service != Service::Xrc => {
+            let srq = hca.srqs.table.find(number)?;
+            match srq.config.extended {
+                Some(_) => Err(CmdError::new(Status::BadRes, "XRC SRQ")),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
 }
 
 fn create_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let context: Context = input.copy(field!(mlx5_ifc_create_qp_in_bits, qpc));
     let pages = input.tail(field!(mlx5_ifc_create_qp_in_bits, pas));
     let attributes = decode(&context)?;
+    check_srq(hca, &attributes)?;
     let (buffer, send, receive) = rings(&context, &attributes, pages)?;
     let uar = ifc::get(&context, field!(mlx5_ifc_qpc_bits, uar_page));
     let uses = uses(uar, &attributes, send.is_some());
@@ -261,6 +259,7 @@ fn modify(
     let attributes = decode(&context)?;
     check_path(hca, transition, &attributes)?;
     let qp = hca.qps.table.find(number)?;
+    check_indices(hca, &context, &attributes, &qp.attributes)?;
     let old = qp.uses;
     let new = uses(qp.uar, &attributes, qp.send.is_some());
     if old != new {
@@ -294,6 +293,19 @@ fn check_path(hca: &Hca, transition: &Transition, attributes: &Attributes) -> Cm
     Ok(())
 }
 
+/// The set of counters, if it is another one now, and the P_Key have to be there.
+fn check_indices(hca: &Hca, context: &Context, new: &Attributes, old: &Attributes) -> CmdResult {
+    // Set 0 counts for nobody.
+    if new.counter_set != old.counter_set && new.counter_set != 0 {
+        hca.q_counters.find(new.counter_set)?;
+    }
+    let pkey = field!(mlx5_ifc_qpc_bits, primary_address_path.pkey_index);
+    if ifc::get(context, pkey) >= PKEYS {
+        return Err(CmdError::new(Status::BadIndex, "no such P_Key"));
+    }
+    Ok(())
+}
+
 fn query_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let number = input.get(field!(mlx5_ifc_query_qp_in_bits, qpn));
     let qp = hca.qps.table.find(number)?;
@@ -306,40 +318,6 @@ fn query_qp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     // The page list follows where CREATE_QP has it.
     let pas = field!(mlx5_ifc_create_qp_in_bits, pas);
     out.put_u64s(pas, qp.buffer.pages());
-    Ok(())
-}
-
-/// Group and queue pair that ATTACH_TO_MCG or DETACH_FROM_MCG names; both have one layout.
-///
-/// Only datagrams have groups, and only addresses of groups are such (`ib_attach_mcast`, which asks for both before
-/// the driver does).
-fn membership(hca: &Hca, input: Input<'_>) -> CmdResult<(Gid, u32)> {
-    let number = input.get(field!(mlx5_ifc_attach_to_mcg_in_bits, qpn));
-    let group: Gid = input.copy(field!(mlx5_ifc_attach_to_mcg_in_bits, multicast_gid));
-    if hca.qps.table.find(number)?.attributes.service != Service::Ud {
-        return bad_param("only datagram queue pairs have multicast groups");
-    }
-    if !is_multicast(&group) {
-        return bad_param("not the address of a multicast group");
-    }
-    Ok((group, number))
-}
-
-fn attach_to_mcg(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
-    let (group, number) = membership(hca, input)?;
-    if hca.qps.groups.attach(group, number)? {
-        // `uverbs_free_qp` has it detached before it is destroyed.
-        hca.qps.table.hold(number)?;
-    }
-    Ok(())
-}
-
-fn detach_from_mcg(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
-    let (group, number) = membership(hca, input)?;
-    if !hca.qps.groups.detach(group, number) {
-        return bad_param("the queue pair is not attached to the multicast group");
-    }
-    hca.qps.table.release(number);
     Ok(())
 }
 

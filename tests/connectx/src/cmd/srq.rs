@@ -2,7 +2,7 @@
 
 //! Commands of shared receive queues: SRQ, XRC SRQ and RMP.
 
-use super::{bad_param, CmdError, CmdResult, Command, Input, OutputBox, Status};
+use super::{bad_param, op_mod, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::buffer::QueueBuffer;
 use crate::caps::{LOG_MAX_SRQ_SIZE, MAX_WQE_SIZE_RQ};
 use crate::hca::Hca;
@@ -44,6 +44,7 @@ pub(super) const COMMANDS: &[Command] = &[
         |hca, input, _| {
             let number = input.get(field!(mlx5_ifc_arm_rq_in_bits, srq_number));
             let limit = input.get(field!(mlx5_ifc_arm_rq_in_bits, lwm));
+            check_arming(input)?;
             arm(hca, number, SrqKind::Basic, limit)
         }
     ),
@@ -79,6 +80,7 @@ pub(super) const COMMANDS: &[Command] = &[
         |hca, input, _| {
             let number = input.get(field!(mlx5_ifc_arm_xrc_srq_in_bits, xrc_srqn));
             let limit = input.get(field!(mlx5_ifc_arm_xrc_srq_in_bits, lwm));
+            check_arming(input)?;
             arm(hca, number, SrqKind::Xrc, limit)
         }
     ),
@@ -141,6 +143,9 @@ fn create(hca: &mut Hca, common: Common, pages: &[u8]) -> CmdResult<u32> {
         1 << (common.log_size + common.log_stride),
     )
     .map_err(|_| CmdError::new(Status::BadInputLen, "pages do not hold the SRQ"))?;
+    if common.limit > 1 << common.log_size {
+        return bad_param("limit is larger than the queue");
+    }
     hca.pds.find(common.pd)?;
     if let Some(extended) = common.extended {
         hca.xrcds.find(extended.xrcd)?;
@@ -192,6 +197,14 @@ fn destroy(hca: &mut Hca, number: u32, kind: SrqKind) -> CmdResult {
         cqs.drain(extended.cqn, eqs, io);
         hca.cqs.table.release(extended.cqn);
         hca.xrcds.release(extended.xrcd);
+    }
+    Ok(())
+}
+
+/// What is armed is a shared queue (`op_mod` 1, `MLX5_ARM_RQ_IN_OP_MOD_SRQ` and its like), not one with tag matching.
+fn check_arming(input: Input<'_>) -> CmdResult {
+    if op_mod(input) != 1 {
+        return bad_param("unknown kind of shared queue");
     }
     Ok(())
 }
@@ -265,6 +278,14 @@ fn create_xrc_srq(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdRe
 fn create_rmp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult {
     let context = input.bytes(field!(mlx5_ifc_create_rmp_in_bits, ctx));
     let get = |field| ifc::get(context, field);
+    if get(field!(mlx5_ifc_rmpc_bits, state)) != RMP_READY {
+        return bad_param("an RMP has one state");
+    }
+    let cyclic = match get(field!(mlx5_ifc_rmpc_bits, wq.wq_type)) {
+        WQ_LINKED_LIST => false,
+        WQ_CYCLIC => true,
+        _ => return bad_param("striding RMP"),
+    };
     let common = Common {
         kind: SrqKind::Rmp,
         context: context.to_vec(),
@@ -275,7 +296,7 @@ fn create_rmp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
         log_page_size: get(field!(mlx5_ifc_rmpc_bits, wq.log_wq_pg_sz)),
         page_offset: get(field!(mlx5_ifc_rmpc_bits, wq.page_offset)).into(),
         record: ifc::get64(context, field!(mlx5_ifc_rmpc_bits, wq.dbr_addr)),
-        cyclic: get(field!(mlx5_ifc_rmpc_bits, wq.wq_type)) != 0,
+        cyclic,
         limit: get(field!(mlx5_ifc_rmpc_bits, wq.lwm)),
     };
     let pages = input.tail(field!(mlx5_ifc_create_rmp_in_bits, ctx.wq.pas));
@@ -286,6 +307,10 @@ fn create_rmp(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
 
 /// `rmpc.state`: the only state that a queue can be in or set to.
 const RMP_READY: u32 = 1;
+
+/// `wq.wq_type` (`MLX5_WQ_TYPE_*`).
+const WQ_LINKED_LIST: u32 = 0;
+const WQ_CYCLIC: u32 = 1;
 
 fn modify_rmp(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let number = input.get(field!(mlx5_ifc_modify_rmp_in_bits, rmpn));

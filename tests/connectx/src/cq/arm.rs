@@ -43,7 +43,7 @@ pub fn arm(hca: &mut Hca, page: u32, words: [u32; 2]) {
     }
     cq.consumer = consumer;
     let sn = ((command >> 28) & 3) as u8;
-    if cq.failed || sn != cq.event_sn {
+    if cq.failed() || sn != cq.event_sn {
         log::debug!(
             "CQ {cqn:#x}: arm with sequence number {sn}, expected {}",
             cq.event_sn

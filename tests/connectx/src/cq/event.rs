@@ -9,7 +9,7 @@ use crate::io::Io;
 impl Cq {
     /// Puts the queue in error.
     pub(super) fn fail(&mut self, cqn: u32, syndrome: u8, eqs: &mut EventQueues, io: &mut Io) {
-        self.failed = true;
+        self.failure = Some(syndrome);
         log::warn!("CQ {cqn:#x} failed, syndrome {syndrome}");
         eqs.asynchronous(io, AsyncEvent::CqError(cqn, syndrome));
     }

@@ -26,7 +26,7 @@ use crate::timers::Timers;
 pub use arm::arm;
 pub use compression::MiniFormat;
 pub use moderation::{Moderation, PeriodMode};
-pub use write::post;
+pub use write::{post, ResizeError};
 
 use compression::Session;
 use write::Held;
@@ -37,6 +37,15 @@ const INDEX_MASK: u32 = 0x00ff_ffff;
 /// Syndromes of a CQ error event.
 const SYNDROME_OVERRUN: u8 = 1;
 const SYNDROME_ACCESS: u8 = 2;
+
+/// `cqc.status` (`MLX5_CQC_STATUS_*`): overflow, write failure.
+const STATUS_OVERFLOW: u32 = 0x9;
+const STATUS_WRITE_FAILURE: u32 = 0xa;
+
+/// `cqc.st` (`MLX5_CQC_ST_*`): armed for solicited ones, armed, fired.
+const ST_SOLICITED: u32 = 0x6;
+const ST_ARMED: u32 = 0x9;
+const ST_FIRED: u32 = 0xa;
 
 /// First number of a CQ.
 const FIRST_CQN: u32 = 0x80;
@@ -81,7 +90,8 @@ pub struct CqConfig {
 #[derive(Debug)]
 pub struct Cq {
     pub config: CqConfig,
-    failed: bool,
+    /// The syndrome with which it failed.
+    failure: Option<u8>,
     /// Entries written since creation; bits above the ring size give the owner bit.
     producer: u32,
     /// Consumer index as last read from the doorbell record.
@@ -137,7 +147,7 @@ impl Cqs {
 
     /// Makes a queue do what is due, and sets its timer for what is not yet.
     fn settle(&mut self, cqn: u32, eqs: &mut EventQueues, io: &mut Io) {
-        let Some(cq) = self.table.get_mut(cqn).filter(|cq| !cq.failed) else {
+        let Some(cq) = self.table.get_mut(cqn).filter(|cq| !cq.failed()) else {
             return;
         };
         let deadline = match cq.release_due(io) {
@@ -149,7 +159,7 @@ impl Cqs {
         };
         let deadlines = [deadline, cq.write_deadline()];
         let deadline = deadlines.into_iter().flatten().min();
-        self.timers.set(cqn, deadline.filter(|_| !cq.failed));
+        self.timers.set(cqn, deadline.filter(|_| !cq.failed()));
     }
 
     /// Writes all that was completed so far: before a queue pair is told that nothing of it comes any more.
@@ -172,7 +182,7 @@ impl Cq {
     pub fn new(config: CqConfig) -> Self {
         Cq {
             config,
-            failed: false,
+            failure: None,
             producer: 0,
             consumer: 0,
             arm: Arm::Disarmed,
@@ -204,7 +214,25 @@ impl Cq {
 
     /// Has the queue overrun or lost its memory?
     pub fn failed(&self) -> bool {
-        self.failed
+        self.failure.is_some()
+    }
+
+    /// `cqc.status`.
+    pub fn status(&self) -> u32 {
+        match self.failure {
+            None => 0,
+            Some(SYNDROME_OVERRUN) => STATUS_OVERFLOW,
+            Some(_) => STATUS_WRITE_FAILURE,
+        }
+    }
+
+    /// `cqc.st`.
+    pub fn arm_state(&self) -> u32 {
+        match self.arm {
+            Arm::Disarmed => ST_FIRED,
+            Arm::Next => ST_ARMED,
+            Arm::Solicited => ST_SOLICITED,
+        }
     }
 
     /// Is an event due with the next (solicited) completion?
@@ -221,7 +249,7 @@ impl Cq {
             "armed": self.armed(),
             "events": self.event_sn,
             "unreported": self.unreported,
-            "failed": self.failed,
+            "failed": self.failed(),
             "period_us": self.config.moderation.period / 1000,
             "max_count": self.config.moderation.count,
         })

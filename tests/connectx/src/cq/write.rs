@@ -190,29 +190,43 @@ impl Cq {
         held.into_iter().chain(session).min()
     }
 
-    /// Moves the queue to another buffer: the last entry in the old one tells the driver so.
+    /// Moves the queue to another buffer: the last entry in the old one tells the driver so. The entries before it,
+    /// which the driver has not taken, it copies.
     ///
     /// # Errors
     ///
-    /// When the old buffer has no room for that entry.
+    /// See [`ResizeError`].
     pub fn resize(
         &mut self,
         io: &mut Io,
         buffer: QueueBuffer,
         log_size: u8,
-    ) -> Result<(), CqFailed> {
+    ) -> Result<(), ResizeError> {
         let mut entry = io.blank::<{ cqe::SIZE }>();
         if let Some(op_own) = entry.last_mut() {
             *op_own = Opcode::RESIZE.0 << 4;
         }
         // What was completed before belongs into the old buffer.
         self.hurry();
-        let written = self.release_due(io).and_then(|()| self.write(io, entry));
-        written.map_err(|_| CqFailed)?;
+        self.release_due(io).map_err(|_| ResizeError::OldFull)?;
+        let [consumer, _] = self.read_record(io).ok_or(ResizeError::OldFull)?;
+        if self.used(consumer) > 1 << log_size {
+            return Err(ResizeError::NewTooSmall);
+        }
+        self.write(io, entry).map_err(|_| ResizeError::OldFull)?;
         self.config.buffer = buffer;
         self.config.log_size = log_size;
         Ok(())
     }
+}
+
+/// Why a queue does not move to another buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResizeError {
+    /// The old one has no room for the entry that says so, or cannot be reached.
+    OldFull,
+    /// The new one does not hold the entries that the driver has not taken.
+    NewTooSmall,
 }
 
 /// Writes a completion queue entry and raises the event that the driver waits for. The owner bit and the time stamp
@@ -229,7 +243,7 @@ pub fn post(
     mut entry: [u8; cqe::SIZE],
 ) -> Result<(), CqFailed> {
     let cq = cqs.table.get_mut(cqn).ok_or(CqFailed)?;
-    if cq.failed {
+    if cq.failed() {
         return Err(CqFailed);
     }
     if !tail(&entry).opcode().is_error() {

@@ -170,6 +170,7 @@ impl Base {
             qpc.rre = 1u32,
             qpc.rwe = 1u32,
             qpc.rae = 1u32,
+            qpc.atomic_mode = 1u32,
             qpc.rlky = 1u32,
             qpc.mtu = 1u32,
             qpc.log_msg_max = 20u32,

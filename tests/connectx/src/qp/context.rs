@@ -2,6 +2,7 @@
 
 //! The context of a queue pair (`qpc` of the PRM): as the firmware keeps it, and what the data path takes from it.
 
+use crate::caps::{LOG_MAX_MSG, LOG_MAX_RA};
 use crate::field;
 use crate::ifc::{self, Field};
 use crate::wire::{Gid, Mac, Transport};
@@ -178,7 +179,8 @@ impl Attributes {
             next_receive_psn: get(field!(mlx5_ifc_qpc_bits, next_rcv_psn)),
             remote_read: flag(field!(mlx5_ifc_qpc_bits, rre)),
             remote_write: flag(field!(mlx5_ifc_qpc_bits, rwe)),
-            remote_atomic: flag(field!(mlx5_ifc_qpc_bits, rae)),
+            remote_atomic: flag(field!(mlx5_ifc_qpc_bits, rae))
+                && get(field!(mlx5_ifc_qpc_bits, atomic_mode)) != 0,
             min_rnr_timer: get(field!(mlx5_ifc_qpc_bits, min_rnr_nak)) as u8,
             qkey: get(field!(mlx5_ifc_qpc_bits, q_key)),
             datagram_source: (source != 0).then_some(source),
@@ -195,6 +197,38 @@ impl Attributes {
             record: ifc::get64(context, field!(mlx5_ifc_qpc_bits, dbr_addr)),
         })
     }
+}
+
+/// Largest `qpc.atomic_mode` of this device: operands of up to 8 bytes (`MLX5_ATOMIC_MODE_8B`). Zero is no atomics.
+const ATOMIC_MODE_8B: u32 = 3;
+
+/// What a context asks for that the capabilities do not offer.
+pub fn unsupported(context: &Context) -> Option<&'static str> {
+    let get = |field| ifc::get(context, field);
+    let reads_out = get(field!(mlx5_ifc_qpc_bits, log_sra_max));
+    let reads_in = get(field!(mlx5_ifc_qpc_bits, log_rra_max));
+    let scatter = get(field!(mlx5_ifc_qpc_bits, cs_req)) | get(field!(mlx5_ifc_qpc_bits, cs_res));
+    [
+        (
+            !matches!(get(field!(mlx5_ifc_qpc_bits, rq_type)), 0 | 1 | 3),
+            "unknown type of receive queue",
+        ),
+        (
+            get(field!(mlx5_ifc_qpc_bits, log_msg_max)) > LOG_MAX_MSG,
+            "messages longer than the device can send",
+        ),
+        (
+            reads_out.max(reads_in) > LOG_MAX_RA,
+            "more READs at a time than the device can keep",
+        ),
+        (
+            get(field!(mlx5_ifc_qpc_bits, atomic_mode)) > ATOMIC_MODE_8B,
+            "atomics of more than 8 bytes",
+        ),
+        (scatter != 0, "data in completions"),
+    ]
+    .into_iter()
+    .find_map(|(bad, what)| bad.then_some(what))
 }
 
 /// Bytes of a path MTU code (`IB_MTU_*`); `None` for a code that means nothing.

@@ -78,8 +78,7 @@ const OPTIONAL: &[(u32, &[Field])] = &[
     (1 << 25, &[field!(mlx5_ifc_qpc_bits, counter_set_id)]),
 ];
 
-/// The alternate path is taken and ignored: there is one port.
-const ALTERNATE_PATH: u32 = 1 << 0;
+// Bit 0, the alternate path, is not among them: the capabilities do not offer path migration (`apm`).
 const ACCESS: u32 = (1 << 1) | (1 << 2) | (1 << 3);
 const PKEY_INDEX: u32 = 1 << 4;
 const Q_KEY: u32 = 1 << 5;
@@ -180,21 +179,21 @@ pub const INIT2RTR: Transition = Transition {
     from: &[State::Init],
     to: State::ReadyToReceive,
     mandatory: TO_RTR,
-    optional: ALTERNATE_PATH | ACCESS | PKEY_INDEX | Q_KEY | LAG_TX_AFF | COUNTER_SET_ID,
+    optional: ACCESS | PKEY_INDEX | Q_KEY | LAG_TX_AFF | COUNTER_SET_ID,
 };
 
 pub const RTR2RTS: Transition = Transition {
     from: &[State::ReadyToReceive],
     to: State::ReadyToSend,
     mandatory: TO_RTS,
-    optional: ALTERNATE_PATH | ACCESS | PM_STATE | RNR_TIMEOUT | Q_KEY | COUNTER_SET_ID,
+    optional: ACCESS | PM_STATE | RNR_TIMEOUT | Q_KEY | COUNTER_SET_ID,
 };
 
 pub const RTS2RTS: Transition = Transition {
     from: &[State::ReadyToSend],
     to: State::ReadyToSend,
     mandatory: &[],
-    optional: ALTERNATE_PATH | ACCESS | PM_STATE | RNR_TIMEOUT | Q_KEY | COUNTER_SET_ID,
+    optional: ACCESS | PM_STATE | RNR_TIMEOUT | Q_KEY | COUNTER_SET_ID,
 };
 
 pub const SQERR2RTS: Transition = Transition {
@@ -326,8 +325,10 @@ mod tests {
             .unwrap();
         assert!(ifc::flag(&new, rwe));
         assert!(!ifc::flag(&new, rre));
-        let refused = RTS2RTS.apply(State::ReadyToSend, &old, &ones(), PKEY_INDEX);
-        assert_eq!(refused.unwrap_err().status, Status::BadParam);
+        for foreign in [PKEY_INDEX, 1 << 0] {
+            let refused = RTS2RTS.apply(State::ReadyToSend, &old, &ones(), foreign);
+            assert_eq!(refused.unwrap_err().status, Status::BadParam);
+        }
     }
 
     #[test]

@@ -326,6 +326,8 @@ fn a_resized_queue_says_where_it_went() {
     ifc::set(&mut input, field!(mlx5_ifc_modify_cq_in_bits, cqn), cq.cqn);
     let log = field!(mlx5_ifc_modify_cq_in_bits, cq_context.log_cq_size);
     ifc::set(&mut input, log, 4);
+    // Its size, and where and how large its pages are.
+    input[0xc..0x10].copy_from_slice(&7u32.to_be_bytes());
     input.extend(new.to_be_bytes());
     b.sides[0].cmd(&input, 0x10).expect("MODIFY_CQ");
     success(b.sides[0].poll(&mut cq));

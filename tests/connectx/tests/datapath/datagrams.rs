@@ -189,3 +189,23 @@ fn only_datagrams_have_groups_and_members_stay() {
     assert_eq!(member(side, 0x807, group, a.qp.qpn), Err(BAD_PARAM));
     side.simple(0x501, a.qp.qpn).expect("DESTROY_QP");
 }
+
+#[test]
+fn an_address_is_whole() {
+    let mut b = Bench::new();
+    let [mut a, c] = b.connect(DATAGRAMS, Link::default());
+    let mut to = address(1, c.qp.qpn, 0x1111);
+    // On Ethernet there is a route, whether the address says so or not.
+    to.grh = false;
+    let whole = [to.encode().as_slice(), &inline(b"datagram")].concat();
+    let mut short = whole.clone();
+    // The bit for the full length stands in front of the number.
+    short[8] &= 0x7f;
+    b.sides[0].post(&mut a.qp, Opcode::SEND, 0, &whole);
+    b.settle();
+    success(b.sides[0].poll(&mut a.send));
+    b.sides[0].post(&mut a.qp, Opcode::SEND, 0, &short);
+    b.settle();
+    let refused = syndrome(b.sides[0].poll(&mut a.send));
+    assert_eq!(refused, Syndrome::LOCAL_QP_OPERATION);
+}

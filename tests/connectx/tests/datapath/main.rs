@@ -12,6 +12,7 @@ mod errors;
 mod faults;
 mod fuzz;
 mod keys;
+mod limits;
 mod opcodes;
 mod registration;
 mod states;

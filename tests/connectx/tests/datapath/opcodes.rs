@@ -208,6 +208,7 @@ fn a_shared_receive_queue_serves_in_list_order() {
     let key = side.create_mkey(dst, dst, 4096, &[]);
     let mut input = command(0x90c, size!(mlx5_ifc_create_rmp_in_bits));
     let wq = [
+        (field!(mlx5_ifc_create_rmp_in_bits, ctx.state), 1),
         (field!(mlx5_ifc_create_rmp_in_bits, ctx.wq.pd), side.pd),
         (field!(mlx5_ifc_create_rmp_in_bits, ctx.wq.log_wq_stride), 5),
         (field!(mlx5_ifc_create_rmp_in_bits, ctx.wq.log_wq_sz), 2),

@@ -126,7 +126,7 @@ fn decode_task(
     match ctrl.head.opcode {
         Opcode::NOP => Ok(Task::Nop),
         Opcode::SEND | Opcode::SEND_IMM if service.is_datagram() => Ok(Task::Datagram {
-            to: AddressVector::decode(&reader.take::<{ av::SIZE }>()?),
+            to: address_vector(&reader.take::<{ av::SIZE }>()?)?,
             immediate: (ctrl.head.opcode == Opcode::SEND_IMM).then_some(immediate),
             data: reader.pieces()?,
         }),
@@ -175,6 +175,15 @@ fn decode_task(
         Opcode::UMR if connected || service == Service::RegUmr => decode_umr(ctrl.imm, reader),
         _ => Err(Malformed::Opcode),
     }
+}
+
+/// An address vector of full length: a short one has no route. Whether it says that there is one does not matter on
+/// Ethernet, where there always is: rdma-core's provider leaves that bit out.
+fn address_vector(bytes: &[u8; av::SIZE]) -> Result<AddressVector, Malformed> {
+    let extended = bytes[8] & (av::EXTENDED >> 24) as u8 != 0;
+    extended
+        .then(|| AddressVector::decode(bytes))
+        .ok_or(Malformed::Address)
 }
 
 fn decode_operands(op: Opcode, reader: &mut Reader<'_>) -> Result<Operands, Malformed> {

@@ -29,6 +29,8 @@ pub enum Malformed {
     Fence = 0x74,
     /// An operand of an atomic that is not 8 bytes long.
     Operand = 0x76,
+    /// An address vector that is cut short.
+    Address = 0x77,
 }
 
 /// A piece of a message in local memory.

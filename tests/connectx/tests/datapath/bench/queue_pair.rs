@@ -217,6 +217,10 @@ impl Side {
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.rre), read.into()),
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.rwe), write.into()),
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.rae), atomic.into()),
+                (
+                    field!(mlx5_ifc_rst2init_qp_in_bits, qpc.atomic_mode),
+                    atomic.into(),
+                ),
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.rlky), 1),
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.q_key), 0x1111),
                 (field!(mlx5_ifc_rst2init_qp_in_bits, qpc.mtu), 5),

@@ -85,9 +85,12 @@ fn a_byte_count_of_zero_is_two_gigabytes() {
 #[test]
 fn each_service_has_its_opcodes() {
     let remote = REMOTE.encode();
+    // Three pieces of data to a connection, and a whole address to a datagram.
+    let mut address = [[0; 16]; 3];
+    address[0][8] = 0x80;
     for (opcode, segments, allowed) in [
         (Opcode::NOP, vec![], [0u32, 1, 2, 8, 0xc].as_slice()),
-        (Opcode::SEND, vec![[0; 16]; 3], &[0, 1, 2, 8]),
+        (Opcode::SEND, address.to_vec(), &[0, 1, 2, 8]),
         (Opcode::SEND_INVAL, vec![], &[0]),
         (Opcode::RDMA_WRITE, vec![remote], &[0, 1]),
         (Opcode::RDMA_READ, vec![remote], &[0]),
