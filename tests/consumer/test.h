@@ -81,6 +81,8 @@ int test_held(void);
 int test_flush(void);
 int test_loaded(void);
 int test_switched(void);
+
+/* merge.c */
 int test_merged(void);
 
 /* errors.c */
