@@ -65,54 +65,81 @@ int test_lone_inline(void)
 	return err;
 }
 
-/* A queue whose peer is not connected: nothing that is posted completes. */
-static int lonely_open(struct pair *pair, struct tally *tally)
+enum { LONELY_WRITES = 16 };
+
+/* A queue whose peer does not exist for it yet. */
+static int lonely_prepare(struct pair *pair, struct tally *tally)
 {
 	const struct mlx5_ulp_queue_attr attr = { .depth = 128 };
 
 	tally_init(tally);
-	return pair_open(pair, 64, &attr) ?: pair_connect_sender(pair, NULL);
+	return pair_open(pair, LONELY_WRITES * 8, &attr);
 }
 
-static int lonely_post(struct pair *pair, struct tally *tally, int i)
+/* A queue whose peer is not connected: nothing that is posted completes. */
+static int lonely_open(struct pair *pair, struct tally *tally)
+{
+	return lonely_prepare(pair, tally) ?: pair_connect_sender(pair, NULL);
+}
+
+static int lonely_post(struct pair *pair, struct tally *tally, int i, u32 flags)
 {
 	struct mlx5_ulp_sge sge;
 	struct mlx5_ulp_write write = pair_write(pair, tally, &sge, i * 8, 8);
 
+	write.flags = flags;
 	return EXPECT(mlx5_ulp_post_write(pair->sender, &write), 0);
 }
 
-/* The peer comes: what is with the device, two WRITEs, arrives. */
-static int lonely_no_more(struct pair *pair, struct tally *tally)
+/* The peer comes: so many WRITEs, which are with the device, arrive. */
+static int lonely_no_more(struct pair *pair, struct tally *tally, int writes)
 {
-	return pair_connect_receiver(pair) ?: tally_wait(tally, 2, 20) ?:
-	       pair_compare(pair, 0, 16);
+	return pair_connect_receiver(pair) ?: tally_wait(tally, writes, 20) ?:
+	       pair_compare(pair, 0, writes * 8);
 }
 
 /*
  * The second of two WRITEs waits, because the first one is under way and never
- * completes: the peer is not connected. Nothing but the clock shows it to the
- * device.
+ * completes: the peer is not connected. Somebody else has to show it to the device.
  */
-int test_held(void)
+static int second_waits(struct pair *pair, struct tally *tally)
 {
 	unsigned long end = jiffies + 20 * HZ;
 	struct mlx5_ulp_queue_stats stats;
-	struct tally tally;
-	struct pair pair;
 	int err;
 
-	err = lonely_open(&pair, &tally) ?: lonely_post(&pair, &tally, 0) ?:
-	      lonely_post(&pair, &tally, 1);
+	err = lonely_post(pair, tally, 0, 0) ?: lonely_post(pair, tally, 1, 0);
 	while (!err) {
-		mlx5_ulp_queue_query_stats(pair.sender, &stats);
+		mlx5_ulp_queue_query_stats(pair->sender, &stats);
 		if (stats.doorbells == 2)
 			break;
 		err = time_before(jiffies, end) ? 0 : FAIL("the second WRITE is stranded");
 		usleep_range(100, 1000);
 	}
-	err = err ?: EXPECT(atomic_read(&tally.ended), 0) ?:
-	      lonely_no_more(&pair, &tally);
+	return err ?: EXPECT(atomic_read(&tally->ended), 0) ?: lonely_no_more(pair, tally, 2);
+}
+
+/* Nothing but the clock does. */
+int test_held(void)
+{
+	struct tally tally;
+	struct pair pair;
+	int err;
+
+	err = lonely_open(&pair, &tally) ?: second_waits(&pair, &tally);
+	pair_close(&pair);
+	return err;
+}
+
+/* The script does, and has time for that. */
+int test_held_long(void)
+{
+	struct tally tally;
+	struct pair pair;
+	int err;
+
+	err = lonely_prepare(&pair, &tally) ?: pair_connect_sender_patiently(&pair) ?:
+	      second_waits(&pair, &tally);
 	pair_close(&pair);
 	return err;
 }
@@ -128,14 +155,55 @@ int test_flush(void)
 	err = lonely_open(&pair, &tally);
 	for (i = 0; !err && i < 4; i++) {
 		if (i < 2)
-			err = lonely_post(&pair, &tally, i);
+			err = lonely_post(&pair, &tally, i, 0);
 		else
 			mlx5_ulp_flush(pair.sender);
 		/* The first WRITE is rung for at once, the second waits. */
 		mlx5_ulp_queue_query_stats(pair.sender, &stats);
 		err = err ?: EXPECT(stats.doorbells, i < 2 ? 1 : 2);
 	}
-	err = err ?: lonely_no_more(&pair, &tally);
+	err = err ?: lonely_no_more(&pair, &tally, 2);
+	pair_close(&pair);
+	return err;
+}
+
+/* While one is under way others wait, until the poster says that this is the last. */
+int test_last(void)
+{
+	static const u32 flags[] = { 0, 0, MLX5_ULP_MORE, MLX5_ULP_LAST };
+	struct mlx5_ulp_queue_stats stats;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	err = lonely_open(&pair, &tally);
+	for (i = 0; !err && i < ARRAY_SIZE(flags); i++) {
+		err = lonely_post(&pair, &tally, i, flags[i]);
+		mlx5_ulp_queue_query_stats(pair.sender, &stats);
+		err = err ?: EXPECT(stats.doorbells, flags[i] == MLX5_ULP_LAST ? 2 : 1);
+	}
+	err = err ?: lonely_no_more(&pair, &tally, ARRAY_SIZE(flags));
+	pair_close(&pair);
+	return err;
+}
+
+/* A chain in single calls: how often it is rung for before its end, the log says. */
+int test_more(void)
+{
+	struct mlx5_ulp_queue_stats stats;
+	struct tally tally;
+	struct pair pair;
+	int i, err;
+
+	err = lonely_open(&pair, &tally);
+	for (i = 0; !err && i < LONELY_WRITES; i++)
+		err = lonely_post(&pair, &tally, i, MLX5_ULP_MORE);
+	if (!err) {
+		mlx5_ulp_queue_query_stats(pair.sender, &stats);
+		pr_info("more: %llu doorbells\n", stats.doorbells);
+		mlx5_ulp_flush(pair.sender);
+		err = lonely_no_more(&pair, &tally, LONELY_WRITES);
+	}
 	pair_close(&pair);
 	return err;
 }

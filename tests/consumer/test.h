@@ -78,7 +78,10 @@ int test_exclusive(void);
 int test_lone(void);
 int test_lone_inline(void);
 int test_held(void);
+int test_held_long(void);
 int test_flush(void);
+int test_last(void);
+int test_more(void);
 int test_loaded(void);
 int test_switched(void);
 

@@ -14,6 +14,29 @@ set -eu
 . /src/tests/vm/guest/lib/consumer.sh
 . /src/tests/vm/guest/lib/device.sh
 
+# second_waits: of two WRITEs of a queue, one was rung for.
+second_waits() {
+	grep -qsx 'posted 2' $debugfs/mlx5_0/queues/*/state && grep -qsx 'doorbells 1' $debugfs/mlx5_0/queues/*/state
+}
+
+# changed: whether what waits is rung for when the mode changes. Before that, a slow machine may have let its time pass.
+changed() {
+	local try before test
+	for try in {1..10}; do
+		set_param doorbell_mode batch
+		before=$(counted rung_mode)
+		consumer_load held_long &
+		test=$!
+		until_true 20 second_waits || echo "try $try: never seen waiting"
+		set_param doorbell_mode each
+		wait $test
+		rmmod mlx5_ulp_test
+		[ "$(counted rung_mode)" = "$before" ] || break
+	done
+	set_param doorbell_mode batch
+	expect "doorbells because the mode has changed" $(($(counted rung_mode) - before)) 1
+}
+
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
@@ -41,7 +64,28 @@ set_param doorbell_max_hold_us 1000000
 before=$(counted rung_flush)
 consumer_test flush
 expect "doorbells that were asked for" "$(($(counted rung_flush) - before))" 1
+
+# Or when the poster says that it is the last.
+before=$(counted rung_last)
+consumer_test last
+expect "doorbells for the last" "$(($(counted rung_last) - before))" 1
+
+# Or when the mode changes.
+changed
+
+# A chain of 16 in single calls is rung for whenever as many wait as the mode lets.
+for case in 'each 4 16 16' 'batch 4 16 4' 'batch 16 1 1' 'batch 17 1 0' 'adaptive 64 16 1' 'adaptive 1 5 3' 'adaptive 64 1 16'; do
+	read -r mode batch most doorbells <<< "$case"
+	set_param doorbell_mode $mode
+	set_param doorbell_batch $batch
+	set_param doorbell_max_batch $most
+	consumer_load more
+	rmmod mlx5_ulp_test
+	expect "doorbells with mode, batch and most '$case'" \
+		"$(dmesg -t | sed -n 's/^mlx5_ulp_test: more: \([0-9]*\) doorbells$/\1/p')" $doorbells
+done
 set_param doorbell_batch 4
+set_param doorbell_max_batch 16
 
 # Under load the adaptive mode batches.
 set_param doorbell_mode adaptive
@@ -64,7 +108,6 @@ expect "batches measured in mode batch" "$(($(counted latency_samples) - samples
 set_param doorbell_max_hold_us 50
 
 # Four CPUs post, and the mode changes all the time.
-before=$(counted rung_mode)
 while :; do
 	for mode in each batch adaptive; do
 		set_param doorbell_mode $mode
