@@ -40,6 +40,7 @@ static const struct named_test tests[] = {
 	{ "flush", test_flush },
 	{ "last", test_last },
 	{ "more", test_more },
+	{ "prefetch", test_prefetch },
 	{ "loaded", test_loaded },
 	{ "switched", test_switched },
 	{ "merged", test_merged },

@@ -88,6 +88,9 @@ int test_switched(void);
 /* merge.c */
 int test_merged(void);
 
+/* prefetch.c */
+int test_prefetch(void);
+
 /* errors.c */
 int test_bad_rkey(void);
 int test_bad_bounds(void);

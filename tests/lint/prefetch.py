@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Posting prefetches what `prefetch` says: the next slot and the doorbell record, for writing.
 
-Nothing that a guest or a device could see depends on it, so the object code is looked at.
+Nothing that a consumer or a device could see depends on it, so the object code is looked at. Whether it is passed as the
+parameter says, tests/vm/guest/ulp/prefetch.sh sees.
 """
 
 from __future__ import annotations
