@@ -61,7 +61,7 @@ fn create_mkey(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResul
     let mkey = Mkey::new(context, entries)?;
     let pd = mkey.pd();
     hca.pds.find(pd)?;
-    let index = hca.mkeys.table.insert(mkey)?;
+    let index = hca.mkeys.insert(mkey)?;
     hca.pds.hold(pd)?;
     out.set(field!(mlx5_ifc_create_mkey_out_bits, mkey_index), index);
     Ok(())
@@ -88,7 +88,7 @@ fn query_mkey(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResult
 
 fn destroy_mkey(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
     let index = input.get(field!(mlx5_ifc_destroy_mkey_in_bits, mkey_index));
-    let mkey = hca.mkeys.table.remove(index)?;
+    let mkey = hca.mkeys.remove(index)?;
     hca.pds.release(mkey.held_pd());
     Ok(())
 }

@@ -15,6 +15,7 @@ pub use access::{Access, Fault, Right};
 pub use context::{Mkey, Mode};
 pub use translate::Span;
 
+use crate::cmd::{CmdError, CmdResult, Status};
 use crate::table::Table;
 
 /// The key that stands for all memory, for queues with `qpc.rlky` set; as an SGE of a receive WQE it ends the list.
@@ -35,22 +36,58 @@ pub const LOG_MAX_MKEY: u32 = 18;
 /// `log_max_klm_list_size`: base 2 logarithm of the translation entries of 16 bytes that one key can have.
 pub const LOG_MAX_KLM_LIST_SIZE: u32 = 20;
 
+/// Translation entries of 16 bytes that all keys together have room for: 1 GiB. A card keeps them in pages of the
+/// guest's, this device in memory of its own.
+const MAX_ENTRIES: usize = 1 << 26;
+
 /// The memory keys of a function.
 #[derive(Debug)]
 pub struct Mkeys {
     /// Contexts by index.
     pub table: Table<Mkey>,
+    /// Translation entries that they have room for.
+    room: usize,
 }
 
 impl Default for Mkeys {
     fn default() -> Self {
         Mkeys {
             table: Table::new("mkey", FIRST_INDEX, (1 << LOG_MAX_MKEY) - FIRST_INDEX),
+            room: 0,
         }
     }
 }
 
 impl Mkeys {
+    /// Adds a key and returns its index.
+    ///
+    /// # Errors
+    ///
+    /// `NO_RESOURCES` when there is no room for its translation entries, or as [`Table::insert`].
+    pub fn insert(&mut self, mkey: Mkey) -> CmdResult<u32> {
+        let room = self.room.saturating_add(mkey.room());
+        if room > MAX_ENTRIES {
+            return Err(CmdError::new(
+                Status::NoResources,
+                "too many translation entries",
+            ));
+        }
+        let index = self.table.insert(mkey)?;
+        self.room = room;
+        Ok(index)
+    }
+
+    /// Removes a key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::remove`].
+    pub fn remove(&mut self, index: u32) -> CmdResult<Mkey> {
+        let mkey = self.table.remove(index)?;
+        self.room = self.room.saturating_sub(mkey.room());
+        Ok(mkey)
+    }
+
     /// The context that a whole key names.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ const BAD_PARAM: u8 = 0x3;
 const BAD_RES: u8 = 0x5;
 const BAD_RES_STATE: u8 = 0x9;
 const BAD_INDEX: u8 = 0xa;
+const NO_RESOURCES: u8 = 0xf;
 const BAD_SIZE: u8 = 0x40;
 
 macro_rules! qpc {
@@ -246,4 +247,22 @@ fn a_key_has_no_signature() {
         });
         assert_eq!(refused, Err(BAD_PARAM));
     }
+}
+
+#[test]
+fn keys_have_room_for_so_many_entries_together() {
+    let mut b = Bench::new();
+    let side = &mut b.sides[0];
+    let pd = side.pd;
+    let longest = |side: &mut Side| {
+        side.create_mkey_with(0, 0, 4096, |context| {
+            ifc::set(context, field!(mlx5_ifc_mkc_bits, pd), pd);
+            let room = field!(mlx5_ifc_mkc_bits, translations_octword_size);
+            ifc::set(context, room, 1 << 20);
+        })
+    };
+    let keys: Vec<u32> = (0..64).map(|_| longest(side).expect("room")).collect();
+    assert_eq!(longest(side), Err(NO_RESOURCES));
+    side.simple(0x202, keys[0] >> 8).expect("DESTROY_MKEY");
+    longest(side).expect("room again");
 }
