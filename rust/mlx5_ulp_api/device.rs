@@ -4,10 +4,8 @@
 
 use super::{
     bindings,
-    queue_attr::qid,
     told::Told,
-    Access,
-    QueueRef, //
+    Access, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -17,10 +15,7 @@ use kernel::{
     },
     ffi::c_void,
     prelude::*,
-    sync::{
-        rcu,
-        Arc, //
-    },
+    sync::Arc,
     types::Opaque, //
 };
 
@@ -166,22 +161,6 @@ impl Device {
             bindings::mlx5_ulp_unsafe_global_key(self.as_ptr(), access.bits(), &mut key)
         })?;
         Ok(key)
-    }
-
-    /// `mlx5_ulp_queue_find()`: calls `f` with the queue that was named so, if there is one. `f` runs in a
-    /// read section of RCU: it must not sleep.
-    pub(crate) fn with_queue<R>(
-        &self,
-        vf_id: u8,
-        local_qid: u32,
-        f: impl FnOnce(QueueRef<'_>) -> R,
-    ) -> Option<R> {
-        let qid = qid(vf_id, local_qid)?;
-        let _guard = rcu::read_lock();
-        // SAFETY: By the type invariant the handle is open.
-        let queue = NonNull::new(unsafe { bindings::mlx5_ulp_queue_find(self.as_ptr(), qid) })?;
-        // SAFETY: What was found exists to the end of the read section.
-        Some(f(unsafe { QueueRef::new(queue) }))
     }
 
     pub(super) fn as_ptr(&self) -> *mut bindings::mlx5_ulp_device {

@@ -4,22 +4,27 @@
 
 use super::{
     bindings,
-    queue_ref::{
-        post_chain,
-        post_write_chain, //
+    poster::{
+        Poster,
+        PosterReservation, //
     },
+    told::Told,
     Address,
+    AsQueue,
+    ConnectAttr,
     Device,
     Done,
     Queue,
     QueueAttr,
     Receive,
     Request,
+    Space,
     Statistics,
     Work,
     Write, //
 };
 use kernel::{
+    ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
@@ -27,6 +32,13 @@ use kernel::{
 /// A queue with one poster, who needs no lock (`MLX5_ULP_QUEUE_EXCLUSIVE`): whoever has it mutably. Destroyed when dropped, as
 /// [`Queue`].
 pub(crate) struct Exclusive(Queue);
+
+// SAFETY: It is that of the queue in it, which is destroyed when it is dropped, and not before.
+unsafe impl AsQueue for Exclusive {
+    fn as_ptr(&self) -> *mut bindings::mlx5_ulp_queue {
+        self.0.as_ptr()
+    }
+}
 
 impl Exclusive {
     /// `mlx5_ulp_queue_create()`. May sleep.
@@ -36,11 +48,37 @@ impl Exclusive {
     /// As [`Queue::new`]; `EINVAL` also for a queue with a name, which others would find and take for one that anybody
     /// posts to.
     pub(crate) fn new(device: &Arc<Device>, attr: QueueAttr) -> Result<Self> {
+        Self::create(device, attr, None)
+    }
+
+    /// As [`Exclusive::new`], with `space` told when there is room again in a queue that was full.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exclusive::new`].
+    pub(crate) fn with_space(
+        device: &Arc<Device>,
+        attr: QueueAttr,
+        space: Arc<dyn Space>,
+    ) -> Result<Self> {
+        Self::create(device, attr, Some(Told::new(space)?))
+    }
+
+    fn create(
+        device: &Arc<Device>,
+        attr: QueueAttr,
+        space: Option<Told<dyn Space>>,
+    ) -> Result<Self> {
         if attr.name.is_some() {
             return Err(EINVAL);
         }
         let poster = bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_EXCLUSIVE;
-        Ok(Self(Queue::create(device, attr, poster, None)?))
+        Ok(Self(Queue::create(device, attr, poster, space)?))
+    }
+
+    /// As [`Queue::qpn`].
+    pub(crate) fn qpn(&self) -> u32 {
+        self.0.qpn()
     }
 
     /// As [`Queue::address`].
@@ -57,23 +95,45 @@ impl Exclusive {
     /// # Errors
     ///
     /// As there.
-    pub(crate) fn connect(&self, peer: &Address, gid_index: Option<u8>) -> Result {
-        self.0.connect(peer, gid_index)
+    pub(crate) fn connect(&self, peer: &Address, attr: Option<&ConnectAttr>) -> Result {
+        self.0.connect(peer, attr)
     }
 
-    /// `mlx5_ulp_exclusive_post()`: as [`Queue::post`], and the doorbell is rung at once.
+    /// As [`Queue::connect_verbs`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub(crate) unsafe fn connect_verbs(
+        &self,
+        attr: *const bindings::ib_qp_attr,
+        mask: c_int,
+    ) -> Result {
+        // SAFETY: Guaranteed by the caller.
+        unsafe { self.0.connect_verbs(attr, mask) }
+    }
+
+    /// `mlx5_ulp_queue_exclusive()`: who posts.
+    pub(crate) fn poster(&mut self) -> Poster<'_> {
+        // SAFETY: The queue is exclusive. All who post, drain or stop do it by way of this function or borrow it mutably as
+        // well, and it is borrowed as long as the poster exists.
+        unsafe { Poster::new(self.0.borrow()) }
+    }
+
+    /// See [`Poster::post`].
     ///
     /// # Errors
     ///
     /// As there.
     pub(crate) fn post<T: Done>(&mut self, works: &[Work<'_, T>]) -> Result {
-        post_chain(works, |works, count| {
-            // SAFETY: The queue exists; as `post_chain` guarantees. Nobody else posts or drains, for that takes it mutably.
-            unsafe { bindings::mlx5_ulp_exclusive_post(self.0.as_ptr().cast(), works, count) }
-        })
+        self.poster().post(works)
     }
 
-    /// `mlx5_ulp_exclusive_post_writes()`: as [`Queue::post_writes`], and the doorbell is rung at once.
+    /// See [`Poster::post_writes`].
     ///
     /// # Errors
     ///
@@ -83,12 +143,16 @@ impl Exclusive {
         request: &Arc<Request<T>>,
         writes: &[Write<'_>],
     ) -> Result {
-        post_write_chain(request, writes, |writes, count| {
-            // SAFETY: As in `post`.
-            unsafe {
-                bindings::mlx5_ulp_exclusive_post_writes(self.0.as_ptr().cast(), writes, count)
-            }
-        })
+        self.poster().post_writes(request, writes)
+    }
+
+    /// `mlx5_ulp_reserve()`: room for `count` requests, given back when dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queue::reserve`].
+    pub(crate) fn reserve(&mut self, count: u32) -> Result<PosterReservation<'_>> {
+        self.poster().into_reservation(count)
     }
 
     /// As [`Queue::post_receives`], also beside the poster.
@@ -100,9 +164,9 @@ impl Exclusive {
         self.0.post_receives(receives)
     }
 
-    /// As [`QueueRef::poll`](super::QueueRef::poll).
+    /// As [`Queue::poll`].
     pub(crate) fn poll(&self, budget: u32) -> u32 {
-        self.0.borrow().poll(budget)
+        self.0.poll(budget)
     }
 
     /// As [`Queue::drain`].

@@ -9,10 +9,14 @@
 //! The consumer's crate has this as a module beside `ulp_bindings` (see `Kbuild.consumer`).
 #![allow(dead_code, unused_imports)]
 
+mod connect;
 mod device;
 mod exclusive;
 mod fast_region;
+mod find;
+mod local;
 mod memory;
+mod poster;
 mod queue;
 mod queue_attr;
 mod queue_ref;
@@ -21,6 +25,11 @@ mod request;
 mod told;
 mod work;
 
+pub(crate) use connect::{
+    Address,
+    AsQueue,
+    ConnectAttr, //
+};
 pub(crate) use device::{
     Device,
     Limits,
@@ -31,18 +40,26 @@ pub(crate) use fast_region::{
     FastRegion,
     Registration, //
 };
+pub(crate) use local::{
+    Bytes,
+    Local, //
+};
 pub(crate) use memory::{
     Memory,
     Parts, //
 };
+pub(crate) use poster::{
+    Poster,
+    PosterReservation, //
+};
 pub(crate) use queue::{
-    Address,
     Queue,
     Space,
     Statistics, //
 };
 pub(crate) use queue_attr::{
     Completions,
+    Qid,
     QueueAttr, //
 };
 pub(crate) use queue_ref::{

@@ -4,10 +4,7 @@
 
 use super::{
     bindings,
-    queue_attr::{
-        qid,
-        QueueAttr, //
-    },
+    queue_attr::QueueAttr,
     queue_ref::{
         QueueRef,
         Reservation, //
@@ -33,10 +30,6 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-
-/// Where a queue can be reached (`struct mlx5_ulp_address`).
-#[derive(Clone, Copy)]
-pub(crate) struct Address(bindings::mlx5_ulp_address);
 
 /// What a queue has done (`struct mlx5_ulp_queue_stats`).
 pub(crate) type Statistics = bindings::mlx5_ulp_queue_stats;
@@ -65,7 +58,7 @@ pub(crate) struct Queue {
     handle: NonNull<bindings::mlx5_ulp_queue>,
     /// Outlives the queue, which has its context.
     _space: Option<Told<dyn Space>>,
-    _device: Arc<Device>,
+    device: Arc<Device>,
 }
 
 // SAFETY: All functions of the interface may be called from any task.
@@ -106,9 +99,9 @@ impl Queue {
     ) -> Result<Self> {
         let context = told.as_ref().map_or(null_mut(), Told::context);
         let (named, qid) = match attr.name {
-            Some((vf_id, local_qid)) => (
+            Some(name) => (
                 bindings::mlx5_ulp_queue_flags_MLX5_ULP_QUEUE_NAMED,
-                qid(vf_id, local_qid).ok_or(EINVAL)?,
+                name.bits(),
             ),
             None => (0, 0),
         };
@@ -119,7 +112,7 @@ impl Queue {
         let attr = bindings::mlx5_ulp_queue_attr {
             depth: attr.depth,
             max_sge: attr.max_sge,
-            max_inline: 0,
+            max_inline: attr.max_inline,
             max_recv_depth: attr.max_recv_depth,
             max_recv_sge: attr.max_recv_sge,
             space: told
@@ -139,46 +132,13 @@ impl Queue {
         Ok(Self {
             handle: NonNull::new(handle).ok_or(ENOMEM)?,
             _space: told,
-            _device: device.clone(),
+            device: device.clone(),
         })
     }
 
-    /// `mlx5_ulp_queue_address()`; `gid_index` `None` for the first of RoCE v2. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `ENOENT` if there is no such GID, `ENODEV`.
-    pub(crate) fn address(&self, gid_index: Option<u8>) -> Result<Address> {
-        // SAFETY: All zeroes is a valid value of this plain structure.
-        let mut address: bindings::mlx5_ulp_address = unsafe { core::mem::zeroed() };
-        // SAFETY: By the type invariant the queue exists; `address` is a place for the answer.
-        to_result(unsafe {
-            bindings::mlx5_ulp_queue_address(
-                self.handle.as_ptr(),
-                gid_index.map_or(bindings::MLX5_ULP_GID_AUTO, i32::from),
-                &mut address,
-            )
-        })?;
-        Ok(Address(address))
-    }
-
-    /// `mlx5_ulp_queue_connect()` with the usual timeouts. May sleep.
-    ///
-    /// # Errors
-    ///
-    /// `EISCONN`, `EINVAL`, `ENOENT`, `ENODEV`, or what the firmware answered.
-    pub(crate) fn connect(&self, peer: &Address, gid_index: Option<u8>) -> Result {
-        let attr = bindings::mlx5_ulp_connect_attr {
-            gid_index: gid_index.map_or(bindings::MLX5_ULP_GID_AUTO, i32::from),
-            timeout: 0,
-            retry_count: 0,
-            rnr_retry: 0,
-            traffic_class: 0,
-            max_reads: 0,
-            max_peer_reads: 0,
-        };
-        // SAFETY: By the type invariant the queue exists; the rest is valid.
-        to_result(unsafe { bindings::mlx5_ulp_queue_connect(self.handle.as_ptr(), &peer.0, &attr) })
+    /// The handle that it was made on, whose keys are for it.
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        &self.device
     }
 
     /// The queue as the C interface knows it, valid as long as `self`.
@@ -243,7 +203,7 @@ impl Queue {
     /// `EAGAIN` if there is no room for all of them now, `EMSGSIZE` if there never is, `ENOTCONN`, `EPIPE`,
     /// `ENODEV`.
     pub(crate) fn reserve(&self, count: u32) -> Result<Reservation<'_>> {
-        // SAFETY: The queue is shared.
+        // SAFETY: The queue is not exclusive, or it is that in an `Exclusive`, which does not call this.
         unsafe { Reservation::new(self.borrow(), count) }
     }
 
@@ -263,13 +223,18 @@ impl Queue {
     ///
     /// `ENODEV` if the device is gone (everything has ended then, too), or what the firmware answered.
     pub(crate) fn stop(&self) -> Result {
-        // SAFETY: By the type invariant the queue exists; it is not exclusive.
+        // SAFETY: By the type invariant the queue exists. If it is exclusive, `Exclusive::stop` has it mutably.
         to_result(unsafe { bindings::mlx5_ulp_queue_stop(self.handle.as_ptr()) })
     }
 
     /// See [`QueueRef::flush`].
     pub(crate) fn flush(&self) {
         self.borrow().flush();
+    }
+
+    /// See [`QueueRef::poll`].
+    pub(crate) fn poll(&self, budget: u32) -> u32 {
+        self.borrow().poll(budget)
     }
 
     /// `mlx5_ulp_queue_pin()`. May sleep.
@@ -298,7 +263,7 @@ impl Queue {
     ///
     /// `ENODEV` if the device is gone; all requests have ended then, too.
     pub(crate) fn drain(&self) -> Result {
-        // SAFETY: By the type invariant the queue exists.
+        // SAFETY: By the type invariant the queue exists. If it is exclusive, `Exclusive::drain` has it mutably.
         to_result(unsafe { bindings::mlx5_ulp_queue_drain(self.handle.as_ptr()) })
     }
 

@@ -6,6 +6,7 @@ use super::{
     bindings,
     Access, //
 };
+use kernel::prelude::*;
 
 /// How to make a queue (`struct mlx5_ulp_queue_attr`).
 #[derive(Clone, Copy)]
@@ -14,6 +15,8 @@ pub(crate) struct QueueAttr {
     pub(crate) depth: u32,
     /// Most data ranges of one request.
     pub(crate) max_sge: u32,
+    /// Most bytes of payload in a request itself: of [`Local::Inline`](super::Local::Inline).
+    pub(crate) max_inline: u32,
     /// Receives that may wait for messages; 0 for none.
     pub(crate) max_recv_depth: u32,
     /// Most ranges of one receive.
@@ -22,8 +25,8 @@ pub(crate) struct QueueAttr {
     pub(crate) vector: u32,
     /// What the peer may do through it.
     pub(crate) access: Access,
-    /// Function and local number by which [`Device::with_queue`](super::Device::with_queue) finds it.
-    pub(crate) name: Option<(u8, u32)>,
+    /// Its name, by which [`Device::with_queue`](super::Device::with_queue) finds it.
+    pub(crate) name: Option<Qid>,
     /// Where completions are heard of.
     pub(crate) completions: Completions,
     /// Whether there are registrations and invalidations.
@@ -57,6 +60,7 @@ impl QueueAttr {
         Self {
             depth,
             max_sge: 1,
+            max_inline: 0,
             max_recv_depth: 0,
             max_recv_sge: 1,
             vector: 0,
@@ -68,9 +72,27 @@ impl QueueAttr {
     }
 }
 
-/// The name of a queue (`mlx5_ulp_qid()`), `None` for numbers out of range.
-pub(super) fn qid(vf_id: u8, local_qid: u32) -> Option<u32> {
-    let fits = u32::from(vf_id) <= bindings::MLX5_ULP_MAX_VF_ID
-        && local_qid <= bindings::MLX5_ULP_MAX_LOCAL_QID;
-    fits.then_some(local_qid << 8 | u32::from(vf_id))
+/// The name of a queue (`mlx5_ulp_qid()`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Qid(u32);
+
+impl Qid {
+    /// Of the function that the queue serves, 0 for the physical one, and the number that this knows it by.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for numbers out of range.
+    pub(crate) fn new(vf_id: u8, local_qid: u32) -> Result<Self> {
+        if u32::from(vf_id) > bindings::MLX5_ULP_MAX_VF_ID
+            || local_qid > bindings::MLX5_ULP_MAX_LOCAL_QID
+        {
+            return Err(EINVAL);
+        }
+        Ok(Self(local_qid << 8 | u32::from(vf_id)))
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
 }

@@ -9,7 +9,6 @@ use super::{
         Statistics, //
     },
     Done,
-    Range,
     Receive,
     Request,
     Work,
@@ -66,19 +65,11 @@ impl<'a> QueueRef<'a> {
         request: &Arc<Request<T>>,
         write: Write<'_>,
     ) -> Result {
-        let sge = write.local.raw();
         let raw = Request::into_raw(request);
-        let write = bindings::mlx5_ulp_write {
-            request: raw,
-            sge: &sge,
-            num_sge: 1,
-            flags: write.flags.bits(),
-            remote_addr: write.remote_addr,
-            rkey: write.rkey,
-        };
-        // SAFETY: By the type invariant the queue exists. The request keeps itself alive until it is
-        // told. `Flags` has no way to say that addresses are to be read by the CPU.
-        let status = unsafe { bindings::mlx5_ulp_post_write(self.handle.as_ptr(), &write) };
+        // SAFETY: By the type invariant the queue exists. What `write` borrows is there, to be copied if it is inline. The
+        // request keeps itself alive until it is told.
+        let status =
+            unsafe { bindings::mlx5_ulp_post_write(self.handle.as_ptr(), &write.raw(raw)) };
         let result = to_result(status);
         if result.is_err() {
             // SAFETY: Nothing was posted, so no completion gives the reference back.
@@ -171,6 +162,17 @@ impl<'a> QueueRef<'a> {
         })
     }
 
+    /// `mlx5_ulp_queue_qpn()`. Any context.
+    pub(crate) fn qpn(&self) -> u32 {
+        // SAFETY: By the type invariant the queue exists.
+        unsafe { bindings::mlx5_ulp_queue_qpn(self.handle.as_ptr()) }
+    }
+
+    /// The queue as the C interface knows it.
+    pub(super) fn as_ptr(&self) -> *mut bindings::mlx5_ulp_queue {
+        self.handle.as_ptr()
+    }
+
     /// `mlx5_ulp_flush()`. Any context.
     pub(crate) fn flush(&self) {
         // SAFETY: By the type invariant the queue exists.
@@ -210,7 +212,7 @@ impl<'a> Reservation<'a> {
     ///
     /// # Safety
     ///
-    /// The queue must not be an exclusive one: whoever posts to that has no lock.
+    /// Of an exclusive queue, whose poster has no lock, the caller must be that poster as long as the reservation exists.
     pub(super) unsafe fn new(queue: QueueRef<'a>, count: u32) -> Result<Self> {
         let mut raw = bindings::mlx5_ulp_reservation { left: 0 };
         // SAFETY: By the type invariant the queue exists; `raw` is ours.
@@ -259,9 +261,8 @@ unsafe fn take_back<T: Done>(requests: impl Iterator<Item = *mut bindings::mlx5_
 
 /// Has `post` post a chain: as [`QueueRef::post`].
 ///
-/// The chain that `post` gets is valid for the call, its ranges are borrowed by `works`, each request keeps itself
-/// alive until it has been told, and [`Flags`](super::Flags) has no way to say that addresses are to be read by
-/// the CPU.
+/// The chain that `post` gets is valid for the call, as is what it borrows: ranges, and bytes to be copied. Each request
+/// keeps itself alive until it has been told.
 pub(super) fn post_chain<T: Done>(
     works: &[Work<'_, T>],
     post: impl FnOnce(*const bindings::mlx5_ulp_work, u32) -> c_int,
@@ -292,18 +293,10 @@ pub(super) fn post_write_chain<T: Done>(
     if writes.len() > CHAIN {
         return Err(EMSGSIZE);
     }
-    let sges: [_; CHAIN] =
-        core::array::from_fn(|i| writes.get(i).map_or(Range::NONE, |w| w.local).raw());
-    let raw: [_; CHAIN] = core::array::from_fn(|i| {
-        let write = writes.get(i);
-        bindings::mlx5_ulp_write {
-            request: write.map_or(null_mut(), |_| Request::into_raw(request)),
-            sge: sges.get(i).map_or(null(), |sge| sge),
-            num_sge: 1,
-            flags: write.map_or(0, |w| w.flags.bits()),
-            remote_addr: write.map_or(0, |w| w.remote_addr),
-            rkey: write.map_or(0, |w| w.rkey),
-        }
+    let raw: [_; CHAIN] = core::array::from_fn(|i| match writes.get(i) {
+        Some(write) => write.raw(Request::into_raw(request)),
+        // SAFETY: All zeroes is a valid value of this plain structure.
+        None => unsafe { core::mem::zeroed() },
     });
     let result = to_result(post(raw.as_ptr(), writes.len() as u32));
     if result.is_err() {

@@ -4,7 +4,7 @@
 
 use super::{
     bindings,
-    Range, //
+    Local, //
 };
 use kernel::{
     error::to_result,
@@ -114,7 +114,8 @@ impl<T: Done> Request<T> {
     }
 }
 
-/// How to post (`enum mlx5_ulp_post_flags`).
+/// How to post (`enum mlx5_ulp_post_flags`); that bytes are to be copied is said by [`Local::Inline`], so that they are
+/// bytes that can be.
 #[derive(Clone, Copy)]
 pub(crate) struct Flags(u32);
 
@@ -143,15 +144,30 @@ impl Flags {
     }
 }
 
-/// One RDMA WRITE of one local range (`struct mlx5_ulp_write`).
+/// One RDMA WRITE (`struct mlx5_ulp_write`).
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     /// What is written.
-    pub(crate) local: Range<'a>,
+    pub(crate) local: Local<'a>,
     /// Address at the peer.
     pub(crate) remote_addr: u64,
     /// The peer's key.
     pub(crate) rkey: u32,
     /// How to post.
     pub(crate) flags: Flags,
+}
+
+impl Write<'_> {
+    /// As the C interface takes it, with `request`; valid as long as `self`.
+    pub(super) fn raw(&self, request: *mut bindings::mlx5_ulp_request) -> bindings::mlx5_ulp_write {
+        let (sge, num_sge, inline) = self.local.raw();
+        bindings::mlx5_ulp_write {
+            request,
+            sge,
+            num_sge,
+            flags: self.flags.bits() | inline,
+            remote_addr: self.remote_addr,
+            rkey: self.rkey,
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::{
     bindings,
     Done,
     Flags,
+    Local,
     Range,
     Registration,
     Request, //
@@ -54,8 +55,8 @@ pub(crate) struct Work<'a, T> {
     pub(crate) request: &'a Arc<Request<T>>,
     /// What it does.
     pub(crate) operation: Operation<'a>,
-    /// Local ranges.
-    pub(crate) ranges: &'a [Range<'a>],
+    /// What it reads or writes here.
+    pub(crate) local: Local<'a>,
     /// First address at the peer.
     pub(crate) remote_addr: u64,
     /// The peer's key.
@@ -65,7 +66,8 @@ pub(crate) struct Work<'a, T> {
 }
 
 impl<T: Done> Work<'_, T> {
-    /// As the C interface takes it. Takes a reference to the request, which the completion gives back.
+    /// As the C interface takes it, valid as long as `self`. Takes a reference to the request, which the completion gives
+    /// back.
     pub(super) fn to_raw(&self) -> bindings::mlx5_ulp_work {
         let (mut operand, mut compare, mut imm, mut invalidate_key) = (0, 0, 0, 0);
         let (mut region, mut access) = (core::ptr::null_mut(), 0);
@@ -105,12 +107,12 @@ impl<T: Done> Work<'_, T> {
                 bindings::mlx5_ulp_opcode_MLX5_ULP_OP_FETCH_ADD
             }
         };
+        let (sge, num_sge, inline) = self.local.raw();
         bindings::mlx5_ulp_work {
             request: Request::into_raw(self.request),
-            // A range is a `struct mlx5_ulp_sge` and nothing else.
-            sge: self.ranges.as_ptr().cast(),
-            num_sge: self.ranges.len() as u32,
-            flags: self.flags.bits(),
+            sge,
+            num_sge,
+            flags: self.flags.bits() | inline,
             remote_addr: self.remote_addr,
             rkey: self.rkey,
             opcode,

@@ -17,6 +17,7 @@ use crate::{
         Completion,
         Done,
         Flags,
+        Local,
         Operation,
         Queue,
         Request,
@@ -102,7 +103,7 @@ impl Alive {
         let asked = queue.post(&[Work {
             request,
             operation: Operation::Write,
-            ranges: &[],
+            local: Local::NONE,
             remote_addr: 0,
             rkey: 0,
             flags: Flags::LAST,

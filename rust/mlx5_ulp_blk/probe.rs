@@ -71,7 +71,7 @@ pub(crate) fn probe(
     queue.post(&[Work {
         request: &request,
         operation: Operation::Read,
-        ranges: core::slice::from_ref(&range),
+        local: range.into(),
         remote_addr,
         rkey,
         flags: Flags::LAST,

@@ -11,6 +11,7 @@ use crate::{
     ulp::{
         Access,
         Completion,
+        ConnectAttr,
         Device,
         Done,
         Flags,
@@ -103,7 +104,7 @@ impl Transfer {
             let at = first + this.size * i as u64;
             let bytes = this.size.min(length.saturating_sub(at)) as u32;
             Write {
-                local: this.source.range(at, bytes).unwrap_or(Range::NONE),
+                local: this.source.range(at, bytes).unwrap_or(Range::NONE).into(),
                 remote_addr: this.destination.0 + at,
                 rkey: this.destination.1,
                 flags: Flags::NONE,
@@ -182,8 +183,12 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     let receiver = Queue::new(&dst, QueueAttr { depth: 1, ..attr })?;
     let at_sender = sender.address(options.src_gid)?;
     let at_receiver = receiver.address(options.dst_gid)?;
-    sender.connect(&at_receiver, options.src_gid)?;
-    receiver.connect(&at_sender, options.dst_gid)?;
+    let by = |gid_index| ConnectAttr {
+        gid_index,
+        ..ConnectAttr::default()
+    };
+    sender.connect(&at_receiver, Some(&by(options.src_gid)))?;
+    receiver.connect(&at_sender, Some(&by(options.dst_gid)))?;
 
     let finished = Arc::pin_init(pin_init!(Waiter { event <- Event::new() }), GFP_KERNEL)?;
     let request = Arc::new(

@@ -98,7 +98,7 @@ fn greet(source: &End, target: &End) -> Result {
         GFP_KERNEL,
     )?;
     let write = Write {
-        local: source.region.range(0, source.region.len() as u32)?,
+        local: source.region.range(0, source.region.len() as u32)?.into(),
         remote_addr: target.region.address(),
         rkey: target.region.key(),
         flags: Flags::LAST,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calls that other tests have no use for: the exclusive queue; leaving the peer; keeping a queue in the cache.
+//! Calls that other tests have no use for: leaving the peer; keeping a queue in the cache.
 
 use crate::{
     check,
@@ -8,74 +8,19 @@ use crate::{
     pair::{
         pattern,
         Pair,
-        Tally,
-        ALL, //
+        Tally, //
     },
     ulp::{
         Access,
-        Device,
-        Exclusive,
         Flags,
         Operation,
-        Queue,
         QueueAttr,
         Receive,
         Region,
-        Work,
-        Write, //
+        Work, //
     }, //
 };
 use kernel::prelude::*;
-
-/// A chain of WRITEs and one of other requests arrive, and nothing waits for a doorbell; it has no name.
-pub(crate) fn exclusive() -> Result {
-    let (at_here, at_there) = (Device::open(c"mlx5_0")?, Device::open(c"mlx5_1")?);
-    let attr = QueueAttr::new(16);
-    let named = QueueAttr {
-        name: Some((0, 7)),
-        ..attr
-    };
-    check!(Exclusive::new(&at_here, named).err() == Some(EINVAL));
-    let mut here = Exclusive::new(&at_here, attr)?;
-    let there = Queue::new(
-        &at_there,
-        QueueAttr {
-            access: ALL,
-            ..attr
-        },
-    )?;
-    here.connect(&there.address(None)?, None)?;
-    there.connect(&here.address(None)?, None)?;
-    let source = Region::new(&at_here, pattern()?, Access::LOCAL_WRITE)?;
-    let target = Region::new(&at_there, KVec::from_elem(0u8, 300, GFP_KERNEL)?, ALL)?;
-    let tally = Tally::new()?;
-    let write = |offset: u64| -> Result<Write<'_>> {
-        Ok(Write {
-            local: source.range(offset, 100)?,
-            remote_addr: target.address() + offset,
-            rkey: target.key(),
-            flags: Flags::MORE,
-        })
-    };
-    here.post_writes(&tally, &[write(0)?, write(100)?])?;
-    here.post(&[Work {
-        request: &tally,
-        operation: Operation::Write,
-        ranges: &[source.range(200, 100)?],
-        remote_addr: target.address() + 200,
-        rkey: target.key(),
-        flags: Flags::MORE,
-    }])?;
-    tally.data().wait(3)?;
-    here.drain()?;
-    check!(here.statistics().doorbells >= 2);
-    check!(here.post_writes(&tally, &[write(0)?; 17]) == Err(EMSGSIZE));
-    here.stop()?;
-    check!(here.post_writes(&tally, &[write(0)?]) == Err(EPIPE));
-    check!(tally.data().ended() == 3);
-    check!(target.into_memory()?.iter().eq(pattern()?.iter().take(300)));
-    Ok(())
-}
 
 /// A message that asks for an event arrives; who leaves posts nothing any more, and what waited has ended.
 pub(crate) fn disconnect() -> Result {
@@ -100,7 +45,7 @@ pub(crate) fn disconnect() -> Result {
         pair.here.post(&[Work {
             request: &sent,
             operation: Operation::Send,
-            ranges: &[source.range(0, 64)?],
+            local: source.range(0, 64)?.into(),
             remote_addr: 0,
             rkey: 0,
             flags: Flags::SOLICITED.and(Flags::LAST),

@@ -181,7 +181,7 @@ pub(crate) fn connection() -> Result {
     conn.queue().post_write(
         &tally,
         Write {
-            local: source.range(0, BYTES as u32)?,
+            local: source.range(0, BYTES as u32)?.into(),
             remote_addr: host.target.address(),
             rkey: host.target.key(),
             flags: Flags::LAST,

@@ -15,6 +15,7 @@ use crate::{
         FastRegion,
         Flags,
         ListRegion,
+        Local,
         Operation,
         Queue,
         QueueAttr,
@@ -85,7 +86,7 @@ fn carry_out(
     queue.post(&[Work {
         request: &tally,
         operation,
-        ranges,
+        local: Local::Ranges(ranges),
         remote_addr: to.0,
         rkey: to.1,
         flags: Flags::LAST,

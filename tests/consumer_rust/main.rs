@@ -9,7 +9,10 @@ mod calls;
 mod cm;
 #[path = "../../rust/mlx5_ulp/errno.rs"]
 mod errno;
+mod exclusive;
+mod find;
 mod keys;
+mod local;
 mod pair;
 mod regions;
 mod removal;
@@ -47,7 +50,7 @@ use check;
 /// A test and its name.
 type Named = (&'static CStr, fn() -> Result);
 
-const TESTS: [Named; 13] = [
+const TESTS: [Named; 19] = [
     (c"memory", regions::memory),
     (c"outside", regions::outside),
     (c"dropped", regions::dropped),
@@ -57,7 +60,13 @@ const TESTS: [Named; 13] = [
     (c"space", room::space),
     (c"reservation", room::reservation),
     (c"forgotten", room::forgotten),
-    (c"exclusive", calls::exclusive),
+    (c"ranges", local::ranges),
+    (c"inlined", local::inlined),
+    (c"exclusive", exclusive::exclusive),
+    (c"exclusive reservation", exclusive::reservation),
+    (c"exclusive space", exclusive::space),
+    (c"found", find::found),
+    (c"connected", find::connected),
     (c"disconnect", calls::disconnect),
     (c"connection", cm::connection),
     (c"refusal", cm::refusal),

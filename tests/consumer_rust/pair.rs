@@ -79,6 +79,26 @@ impl Pair {
     }
 }
 
+/// Hears of room.
+pub(crate) struct Told(AtomicU32);
+
+impl Told {
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Ok(Arc::new(Self(AtomicU32::new(0)), GFP_KERNEL)?)
+    }
+
+    /// How often it has.
+    pub(crate) fn times(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Space for Told {
+    fn space(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
 /// Counts requests that have ended, and keeps the first error.
 pub(crate) struct Tally {
     ended: AtomicU32,

@@ -33,7 +33,7 @@ pub(crate) fn memory() -> Result {
     pair.here.post_write(
         &tally,
         Write {
-            local: source.range(0, 5000)?,
+            local: source.range(0, 5000)?.into(),
             remote_addr: target.address() + 10,
             rkey: target.key(),
             flags: Flags::LAST,
@@ -89,7 +89,7 @@ pub(crate) fn dropped() -> Result {
         pair.here.post_write(
             &tally,
             Write {
-                local: source.range(0, BYTES as u32)?,
+                local: source.range(0, BYTES as u32)?.into(),
                 remote_addr: target.address(),
                 rkey: target.key(),
                 flags: Flags::MORE,

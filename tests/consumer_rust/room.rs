@@ -9,6 +9,7 @@ use crate::{
         until,
         Pair,
         Tally,
+        Told,
         ALL, //
     },
     ulp::{
@@ -18,13 +19,8 @@ use crate::{
         QueueAttr,
         Region,
         Request,
-        Space,
         Work, //
     }, //
-};
-use core::sync::atomic::{
-    AtomicU32,
-    Ordering::Relaxed, //
 };
 use kernel::{
     prelude::*,
@@ -33,15 +29,6 @@ use kernel::{
 
 /// Requests of a queue.
 const DEPTH: u32 = 4;
-
-/// Hears of room.
-struct Told(AtomicU32);
-
-impl Space for Told {
-    fn space(&self) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
 
 /// Two regions, and a WRITE from one to the other.
 struct Regions {
@@ -67,7 +54,7 @@ impl Regions {
         post(&[Work {
             request: tally,
             operation: Operation::Write,
-            ranges: &[self.source.range(0, 64)?],
+            local: self.source.range(0, 64)?.into(),
             remote_addr: self.target.address(),
             rkey: self.target.key(),
             flags: if last { Flags::LAST } else { Flags::MORE },
@@ -89,15 +76,15 @@ fn fill(pair: &Pair, regions: &Regions, tally: &Arc<Request<Tally>>) -> Result<u
 
 /// Who has found the queue full hears that there is room again, and finds it.
 pub(crate) fn space() -> Result {
-    let told = Arc::new(Told(AtomicU32::new(0)), GFP_KERNEL)?;
+    let told = Told::new()?;
     let pair = Pair::with_space(QueueAttr::new(DEPTH), told.clone())?;
     let regions = Regions::new(&pair)?;
     let tally = Tally::new()?;
-    check!(told.0.load(Relaxed) == 0);
+    check!(told.times() == 0);
     let posted = fill(&pair, &regions, &tally)?;
     check!(posted >= DEPTH);
     pair.here.flush();
-    until(|| told.0.load(Relaxed) != 0);
+    until(|| told.times() != 0);
     regions.write(&tally, true, |works| pair.here.post(works))?;
     tally.data().wait(posted + 1)?;
     drop(pair);

@@ -23,7 +23,7 @@ pub(crate) fn post(
     #[cfg(refused)]
     drop(region);
     let write = Write {
-        local,
+        local: local.into(),
         remote_addr: 0,
         rkey: 0,
         flags: Flags::NONE,
