@@ -177,7 +177,8 @@ unsafe fn connect(
     let port = CString::try_from_fmt(fmt!("{port}"))?;
     // INVARIANT: The connection has it, and the caller guarantees that the disk outlives that.
     let lost = Arc::new(Lost(NonNull::from(core)), GFP_KERNEL)?;
-    let route = Route::resolve(&Address::parse(&address, &port)?, RESOLVE_MS, lost)?;
+    let destination = Address::parse(&address, &port)?;
+    let route = Route::resolve(None, &destination, RESOLVE_MS, lost)?;
     let conn = route.with(Queue::new(device, attr)?);
     let mut answer = [0u8; ANSWER_DATA];
     let request = guest.encode();

@@ -16,7 +16,10 @@ use crate::{
         Guest,
         ANSWER, //
     },
-    ulp::Request,
+    ulp::{
+        Queue,
+        Request, //
+    },
     ulp_cm::{
         self,
         Address,
@@ -64,9 +67,6 @@ struct Service {
     answer: [u8; ANSWER],
     #[pin]
     served: Mutex<KVec<Served>>,
-    /// Who is being accepted.
-    #[pin]
-    coming: Mutex<Option<(Guest, Arc<Request<Alive>>)>>,
     /// Gives back queues whose disk is gone.
     #[pin]
     reap: WorkItem,
@@ -78,7 +78,7 @@ struct Service {
 /// Waits for disks, until it is dropped.
 pub(crate) struct Listener {
     /// `None` when it is being dropped.
-    listener: Option<ulp_cm::Listener>,
+    listener: Option<ulp_cm::Listener<Service>>,
     service: Arc<Service>,
 }
 
@@ -95,7 +95,6 @@ impl Listener {
                 export,
                 answer,
                 served <- new_mutex!(KVec::new(), "mlx5_ulp_blk_served"),
-                coming <- new_mutex!(None, "mlx5_ulp_blk_coming"),
                 // SAFETY: At the offset that is told; `drop` disables it.
                 reap <- unsafe { WorkItem::new::<Service>() },
                 // SAFETY: As above.
@@ -130,13 +129,16 @@ impl Drop for Listener {
 }
 
 impl Decide for Service {
+    type Queue = Queue;
+    type Guest = (Guest, Arc<Request<Alive>>);
+
     /// Whether it is a disk that may come.
     ///
     /// # Errors
     ///
     /// `EINVAL` if it is not a disk, `EBUSY` as long as its old queue pair is there, `ENOSPC`, and those of making a
     /// queue.
-    fn request(&self, offer: &mut Offer<'_>) -> Result<Welcome> {
+    fn request(&self, offer: &mut Offer<'_>) -> Result<Welcome<Queue, Self::Guest>> {
         let guest = Guest::decode(offer.data()).ok_or(EINVAL)?;
         let mut served = self.served.lock();
         if served.iter().any(|s| s.guest == guest) {
@@ -156,24 +158,21 @@ impl Decide for Service {
         // For `accepted`: nobody else adds to them meanwhile.
         served.reserve(1, GFP_KERNEL)?;
         offer.say(&self.answer)?;
-        *self.coming.lock() = Some((guest, alive.clone()));
         Ok(Welcome {
             queue,
-            events: alive,
+            events: alive.clone(),
+            guest: (guest, alive),
         })
     }
 
-    fn accepted(&self, conn: Conn) {
-        let coming = self.coming.lock().take();
-        if let Some((guest, alive)) = coming {
-            let served = Served {
-                guest,
-                conn: Some(conn),
-                alive,
-            };
-            // There is room.
-            let _ = self.served.lock().push_within_capacity(served);
-        }
+    fn accepted(&self, conn: Conn, (guest, alive): Self::Guest) {
+        let served = Served {
+            guest,
+            conn: Some(conn),
+            alive,
+        };
+        // There is room.
+        let _ = self.served.lock().push_within_capacity(served);
     }
 }
 

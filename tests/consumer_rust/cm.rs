@@ -18,6 +18,7 @@ use crate::{
     ulp::{
         Access,
         Device,
+        Exclusive,
         Flags,
         Queue,
         QueueAttr,
@@ -55,7 +56,7 @@ use kernel::{
 };
 
 /// The address of the first device, see tests/vm/guest/lib/consumer.sh.
-const ADDRESS: &CStr = c"10.7.0.1";
+pub(crate) const ADDRESS: &CStr = c"10.7.0.1";
 const PORT: u16 = 7472;
 /// Of `enum ib_cm_rej_reason`: `IB_CM_REJ_INVALID_SERVICE_ID` and `IB_CM_REJ_CONSUMER_DEFINED`.
 const INVALID_SERVICE_ID: u32 = 8;
@@ -107,7 +108,7 @@ struct Host {
     target: Region<KVec<u8>>,
     heard: Arc<Heard>,
     #[pin]
-    conn: Mutex<Option<Conn>>,
+    conn: Mutex<Option<(Conn, u8)>>,
 }
 
 impl Host {
@@ -127,7 +128,11 @@ impl Host {
 }
 
 impl Decide for Host {
-    fn request(&self, offer: &mut Offer<'_>) -> Result<Welcome> {
+    type Queue = Queue;
+    /// What he has said first.
+    type Guest = u8;
+
+    fn request(&self, offer: &mut Offer<'_>) -> Result<Welcome<Queue, u8>> {
         if !offer.data().starts_with(b"hello") {
             check!(offer.say(&[0; ANSWER_DATA + 1]) == Err(EMSGSIZE));
             offer.say(b"go away")?;
@@ -135,6 +140,7 @@ impl Decide for Host {
         }
         // Just to see which it is.
         Device::of(offer.ibdev(), None)?;
+        let guest = offer.data().get(5).copied().unwrap_or(0);
         let attr = QueueAttr {
             access: ALL,
             ..QueueAttr::new(4)
@@ -143,19 +149,29 @@ impl Decide for Host {
         Ok(Welcome {
             queue: Queue::new(&self.device, attr)?,
             events: self.heard.clone(),
+            guest,
         })
     }
 
-    fn accepted(&self, conn: Conn) {
-        *self.conn.lock() = Some(conn);
+    fn accepted(&self, conn: Conn, guest: u8) {
+        *self.conn.lock() = Some((conn, guest));
     }
+}
+
+/// The way to the host, and its device.
+fn way(source: Option<&CStr>, events: Arc<dyn Events>) -> Result<(Route, Arc<Device>)> {
+    let source = source
+        .map(|address| Address::parse(address, c"0"))
+        .transpose()?;
+    let host = Address::parse(ADDRESS, c"7472")?;
+    let route = Route::resolve(source.as_ref(), &host, RESOLVE_MS, events)?;
+    let device = Device::of(route.ibdev(), None)?;
+    Ok((route, device))
 }
 
 /// A connection to the host that is not made yet, and its device.
 fn caller(events: Arc<dyn Events>) -> Result<(Conn, Arc<Device>)> {
-    let address = Address::parse(ADDRESS, c"7472")?;
-    let route = Route::resolve(&address, RESOLVE_MS, events)?;
-    let device = Device::of(route.ibdev(), None)?;
+    let (route, device) = way(None, events)?;
     let queue = Queue::new(&device, QueueAttr::new(4))?;
     Ok((route.with(queue), device))
 }
@@ -170,7 +186,7 @@ pub(crate) fn connection() -> Result {
     let (conn, device) = caller(heard.clone())?;
     let mut answer = [0; ANSWER_DATA];
     check!(conn.connect(&[0; 57], &mut answer, 0) == Err(EMSGSIZE));
-    conn.connect(b"hello", &mut answer, 0)?;
+    conn.connect(b"hello7", &mut answer, 0)?;
     check!(conn.connect(b"hello", &mut answer, 0) == Err(EINVAL));
     until(|| host.heard.established.load(Acquire));
     check!(!heard.established.load(Acquire));
@@ -196,6 +212,39 @@ pub(crate) fn connection() -> Result {
     check!(heard.end() == 0);
     check!(host.heard.end() == -(kernel::bindings::ECONNRESET as i32));
     // Not in its own event.
+    let theirs = host.conn.lock().take();
+    check!(theirs.is_some_and(|(_, guest)| guest == b'7'));
+    Ok(())
+}
+
+/// An exclusive queue is connected likewise; and from an address that is none of ours there is no way.
+pub(crate) fn one_poster() -> Result {
+    let host = Host::new()?;
+    let _listener = Listener::new(&Address::any(PORT)?, 4, host.clone())?;
+    let heard = Heard::nothing()?;
+    check!(way(Some(c"10.7.0.99"), heard.clone()).is_err());
+    let (route, device) = way(Some(ADDRESS), heard.clone())?;
+    let mut conn = route.with(Exclusive::new(&device, QueueAttr::new(4))?);
+    conn.connect(b"hello", &mut [0; ANSWER_DATA], 0)?;
+    let source = Region::new(&device, pattern()?, Access::LOCAL)?;
+    let tally = Tally::new()?;
+    let write = Write {
+        local: source.range(0, BYTES as u32)?.into(),
+        remote_addr: host.target.address(),
+        rkey: host.target.key(),
+        flags: Flags::NONE,
+    };
+    conn.poster().post_writes(&tally, &[write])?;
+    conn.drain()?;
+    check!(tally.data().ended() == 1);
+    tally.data().wait(1)?;
+    let mut arrived = KVec::from_elem(0u8, BYTES, GFP_KERNEL)?;
+    host.target.copy_to(0, &mut arrived)?;
+    check!(*arrived == *pattern()?);
+    drop(conn);
+    check!(host.heard.end() == -(kernel::bindings::ECONNRESET as i32));
+    // It was this side that has ended it, by giving it back.
+    check!(!heard.closed.load(Acquire));
     let theirs = host.conn.lock().take();
     drop(theirs);
     Ok(())

@@ -11,6 +11,7 @@ mod cm;
 mod errno;
 mod exclusive;
 mod find;
+mod handler;
 mod keys;
 mod local;
 mod pair;
@@ -22,6 +23,8 @@ mod ulp;
 mod ulp_bindings;
 #[path = "../../rust/mlx5_ulp_api/cm/mod.rs"]
 mod ulp_cm;
+#[path = "../../rust/mlx5_ulp_api/cm/handler.rs"]
+mod ulp_cm_handler;
 
 module! {
     type: Test,
@@ -50,7 +53,7 @@ use check;
 /// A test and its name.
 type Named = (&'static CStr, fn() -> Result);
 
-const TESTS: [Named; 19] = [
+const TESTS: [Named; 21] = [
     (c"memory", regions::memory),
     (c"outside", regions::outside),
     (c"dropped", regions::dropped),
@@ -69,7 +72,9 @@ const TESTS: [Named; 19] = [
     (c"connected", find::connected),
     (c"disconnect", calls::disconnect),
     (c"connection", cm::connection),
+    (c"one poster", cm::one_poster),
     (c"refusal", cm::refusal),
+    (c"handler", handler::handler),
 ];
 
 /// The loaded module.

@@ -51,7 +51,8 @@ impl Address {
         Ok(this)
     }
 
-    pub(super) fn as_ptr(&self) -> *const bindings::sockaddr {
+    /// As C takes it, valid as long as `self`.
+    pub(crate) fn as_ptr(&self) -> *const bindings::sockaddr {
         (&raw const self.0).cast()
     }
 }

@@ -8,6 +8,9 @@ use super::{
     Address, //
 };
 use crate::ulp::{
+    AsQueue,
+    Exclusive,
+    Poster,
     Queue,
     Told, //
 };
@@ -75,24 +78,26 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// `mlx5_ulp_conn_resolve()`, from any address of ours, with `timeout_ms` for the address and again for the route. May
-    /// sleep.
+    /// `mlx5_ulp_conn_resolve()`, from the address `source` or any of ours, with `timeout_ms` for the address and again for the
+    /// route. May sleep.
     ///
     /// # Errors
     ///
     /// `ETIMEDOUT`, `EINTR` if the task is killed, `ENOMEM`, `ENODEV` for an address that is not reached through an RDMA
     /// device, and others of rdma_cm.
     pub(crate) fn resolve(
+        source: Option<&Address>,
         destination: &Address,
         timeout_ms: u32,
         events: Arc<dyn Events>,
     ) -> Result<Self> {
         let told = Told::new(events)?;
-        // SAFETY: A namespace that is always there, a valid address; functions for what is told, which outlives the handle.
+        let source = source.map_or(core::ptr::null(), Address::as_ptr);
+        // SAFETY: A namespace that is always there, valid addresses; functions for what is told, which outlives the handle.
         let conn = from_err_ptr(unsafe {
             bindings::mlx5_ulp_conn_resolve(
                 namespace(),
-                core::ptr::null(),
+                source,
                 destination.as_ptr(),
                 timeout_ms,
                 &OPS,
@@ -111,7 +116,7 @@ impl Route {
     }
 
     /// A connection for `queue`, which is to be on the device of the route.
-    pub(crate) fn with(self, queue: Queue) -> Conn {
+    pub(crate) fn with<Q: AsQueue>(self, queue: Q) -> Conn<Q> {
         Conn {
             handle: self.handle,
             queue,
@@ -120,15 +125,17 @@ impl Route {
     }
 }
 
-/// A connection and its queue. Dropped, it ends, which sleeps; not in one of its own [`Events`].
-pub(crate) struct Conn {
+/// A connection and its queue, a [`Queue`] or an [`Exclusive`] one. Dropped, it ends, which sleeps; not in one of its own
+/// [`Events`].
+pub(crate) struct Conn<Q = Queue> {
     // Before the queue, as rdma_cm wants it, and that before who is told.
     handle: Handle,
-    queue: Queue,
+    // Never lent mutably: who could put another one in its place could destroy it before the connection.
+    queue: Q,
     _told: Told<dyn Events>,
 }
 
-impl Conn {
+impl<Q: AsQueue> Conn<Q> {
     /// One that a peer has asked for.
     ///
     /// # Safety
@@ -136,7 +143,7 @@ impl Conn {
     /// `conn` must exist, be accepted with `queue`, [`OPS`] and `told`, and be given up by whoever has it.
     pub(super) unsafe fn accepted(
         conn: NonNull<bindings::mlx5_ulp_conn>,
-        queue: Queue,
+        queue: Q,
         told: Told<dyn Events>,
     ) -> Self {
         Self {
@@ -149,7 +156,7 @@ impl Conn {
 
     /// Its queue.
     #[inline]
-    pub(crate) fn queue(&self) -> &Queue {
+    pub(crate) fn queue(&self) -> &Q {
         &self.queue
     }
 
@@ -196,6 +203,22 @@ impl Conn {
     pub(crate) fn disconnect(&self) {
         // SAFETY: By the type invariant it exists.
         unsafe { bindings::mlx5_ulp_conn_disconnect(self.handle.0.as_ptr()) };
+    }
+}
+
+impl Conn<Exclusive> {
+    /// See [`Exclusive::poster`].
+    pub(crate) fn poster(&mut self) -> Poster<'_> {
+        self.queue.poster()
+    }
+
+    /// See [`Exclusive::drain`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub(crate) fn drain(&mut self) -> Result {
+        self.queue.drain()
     }
 }
 

@@ -11,6 +11,7 @@
 //! | [`address`] | an IP address and a port |
 //! | [`conn`] | a connection: resolve, connect, disconnect |
 //! | [`listen`] | waiting for peers |
+//! | `handler.rs` | for who has an rdma_cm event handler of his own: a module by itself |
 #![allow(dead_code, unused_imports)]
 
 use crate::ulp_bindings as bindings;
