@@ -6,7 +6,6 @@
 
 #include <linux/delay.h>
 #include <linux/ktime.h>
-#include <linux/workqueue.h>
 
 #include "test.h"
 
@@ -16,15 +15,6 @@ enum {
 	/* So many have to be made before the end, of at most so many. */
 	MADE = 2,
 	ROUNDS = 200,
-};
-
-/* A side that is connected by another task. */
-struct connecting {
-	struct work_struct work;
-	struct side *side;
-	int status;
-	/* How long that took. */
-	s64 us;
 };
 
 static void connect(struct work_struct *work)
@@ -37,18 +27,29 @@ static void connect(struct work_struct *work)
 	connecting->us = ktime_us_delta(ktime_get(), start);
 }
 
-/* Connects @side, which is given up after so many microseconds, or not at all. */
-static void connect_for(struct connecting *connecting, struct side *side, s64 us)
+void connect_begin(struct connecting *connecting, struct side *side)
 {
 	connecting->side = side;
 	INIT_WORK_ONSTACK(&connecting->work, connect);
 	schedule_work(&connecting->work);
+}
+
+int connect_end(struct connecting *connecting)
+{
+	flush_work(&connecting->work);
+	destroy_work_on_stack(&connecting->work);
+	return connecting->status;
+}
+
+/* Connects @side, which is given up after so many microseconds, or not at all. */
+static void connect_for(struct connecting *connecting, struct side *side, s64 us)
+{
+	connect_begin(connecting, side);
 	if (us >= 0) {
 		fsleep(us);
 		mlx5_ulp_conn_disconnect(side->conn);
 	}
-	flush_work(&connecting->work);
-	destroy_work_on_stack(&connecting->work);
+	connect_end(connecting);
 }
 
 /* It will not be connected, its queue takes no posts, and there is no event. */

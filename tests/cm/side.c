@@ -42,6 +42,8 @@ static void request_done(struct mlx5_ulp_request *request,
 		atomic_inc(&side->done);
 	else if (completion->status == -ECANCELED)
 		atomic_inc(&side->flushed);
+	else
+		side->failure = completion->status;
 	atomic_inc_return_release(&side->ended);
 }
 

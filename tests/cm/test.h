@@ -8,6 +8,7 @@
 
 #include <linux/atomic.h>
 #include <linux/inet.h>
+#include <linux/workqueue.h>
 #include <mlx5_ulp_cm.h>
 
 #include "expect.h"
@@ -42,6 +43,8 @@ struct side {
 	/* How requests have ended. */
 	struct mlx5_ulp_request request;
 	atomic_t ended, done, flushed;
+	/* Of one that has failed by itself. */
+	int failure;
 };
 
 extern const struct mlx5_ulp_conn_ops side_ops;
@@ -89,6 +92,19 @@ void pair_close(struct pair *pair);
 struct mlx5_ulp_conn *resolve(struct side *side);
 int side_resolve(struct side *side);
 
+/* A side that is connected by another task, on the stack. */
+struct connecting {
+	struct work_struct work;
+	struct side *side;
+	int status;
+	/* How long that took. */
+	s64 us;
+};
+
+void connect_begin(struct connecting *connecting, struct side *side);
+/* Waits for the end, and returns what mlx5_ulp_conn_connect() said. */
+int connect_end(struct connecting *connecting);
+
 /* Has @handler wait for peers; @id is what to destroy, or an error. */
 int listen_to(struct rdma_cm_id **id, rdma_cm_event_handler handler, void *context);
 
@@ -119,6 +135,11 @@ int test_solicited(void);
 int test_cancel_first(void);
 int test_cancel_unanswered(void);
 int test_cancel_answered(void);
+
+/* vanish.c */
+int test_vanish(void);
+int test_moved(void);
+int test_readdressed(void);
 
 /* end.c */
 int test_leave_busy(void);

@@ -42,3 +42,17 @@ cm_run() {
 		echo "$test: ok"
 	done
 }
+
+# cm_mortal TEST COMMAND...: the test, with the command as soon as it is connected.
+cm_mortal() {
+	local load
+
+	dmesg -C
+	insmod "$cm_test" test="$1" address="$address" &
+	load=$!
+	until_true 60 sh -c "dmesg -t | grep -q '^mlx5_ulp_cm_test: $1: connected'" || fail "$1 is not connected"
+	"${@:2}"
+	wait $load || fail "$1: $(dmesg -t | grep mlx5_ulp_cm_test | tail -3 | tr '\n' ';')"
+	rmmod mlx5_ulp_cm_test
+	echo "$1: ok"
+}
