@@ -409,6 +409,7 @@ enum mlx5_ulp_queue_flags {
  * @local_qid: number that this function knows it by, at most
  *	%MLX5_ULP_MAX_LOCAL_QID
  *
+ * Context: Any context.
  * Return: the name.
  */
 static inline u32 mlx5_ulp_qid(u8 vf_id, u32 local_qid)

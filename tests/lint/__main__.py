@@ -118,6 +118,7 @@ class Lint:
         headers = [file for file in sources.with_suffix(".h") if file.startswith("include/mlx5")]
         command = [sys.executable, str(script), "-none", "-Wall", "-Werror", *headers]
         self._run("kernel-doc", command)
+        self._run("interface", [sys.executable, "-m", "lint.interface"])
 
 
 def main() -> int:
