@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # The interface in Rust: regions that are dropped with requests in flight, scatterlists, fast registration, the key to
-# all memory, room, reservations, the exclusive queue, connections by rdma_cm; a consumer that closes its device in the
-# notice of the removal.
+# all memory, bytes in requests, room, reservations, the exclusive queue, queues that are found, connections by rdma_cm, with
+# an event handler of the consumer's own, too; a consumer that closes its device in the notice of the removal.
 #
 # functions: pf,vf
 # cpus: 2
@@ -14,6 +14,7 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/device.sh
 
 rust=/src/build/modules/$KERNEL_SERIES/tests/consumer_rust/mlx5_ulp_test_rust.ko
 
@@ -28,6 +29,7 @@ before=$(objects)
 dmesg -C
 insmod "$rust" || fail "$(dmesg -t | grep mlx5_ulp_test_rust | tail -3 | tr '\n' ';')"
 dmesg -t | sed -n 's/^mlx5_ulp_test_rust: //p'
+expect "names that were brought in" "$(counted name_prefetches qid_cache)" 1
 
 rmmod mlx5_ib
 for line in "closed by the notice of its removal" "nobody is told any more"; do
