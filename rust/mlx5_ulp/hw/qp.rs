@@ -191,6 +191,20 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Has the device let go of the memory of everything that is posted, without a word about it. For a queue pair that
+    /// is not used any more. Sleeps.
+    ///
+    /// When this returns, it carries nothing out: what it had carried out before has its completions. That holds unless
+    /// the firmware refuses, which is reported.
+    pub(crate) fn halt(&self) {
+        if let Err(e) = self.to_reset().or_else(|_| self.to_error()) {
+            pr_err!(
+                "queue pair {:#x} cannot be stopped ({e:?}); it may still carry out its requests\n",
+                self.number
+            );
+        }
+    }
+
     /// Destroys it on the device.
     fn destroy(&self) -> Result {
         let mut inbox = Mailbox::new()?;

@@ -100,7 +100,7 @@ pub(super) struct Hardware {
     debugfs: Option<QueueDir>,
     /// Where it is known by name and number.
     place: Option<Place>,
-    pub(super) qp: QueuePair,
+    pub(super) qp: Arc<QueuePair>,
     pub(super) cq: Arc<CompletionQueue<Interrupt>>,
     /// First packet sequence number that it sends, unless its peer was told another.
     pub(super) psn: u32,
@@ -175,11 +175,15 @@ impl Queue {
             Interrupt(send.clone()),
         )?;
         // Events of the device, its death above all, may have queued the work item from here on: it does not run
-        // behind a failure of this function. Dropped before the completion queue.
-        let unfinished = ScopeGuard::new_with_data(send.clone(), |send| {
-            send.close();
-            send.work.disable();
-        });
+        // behind a failure of this function. Dropped before the completion queue, and with the queue pair.
+        let mut unfinished = ScopeGuard::new_with_data(
+            (send.clone(), None),
+            |(send, qp): (Arc<SendQueue>, Option<Arc<QueuePair>>)| {
+                send.close();
+                send.work.disable();
+                drop(qp);
+            },
+        );
         let qp = QueuePair::new(
             hold.clone(),
             QpConfig {
@@ -192,11 +196,13 @@ impl Queue {
             },
             send.clone(),
         )?;
+        let qp = Arc::new(qp, GFP_KERNEL)?;
+        unfinished.1 = Some(qp.clone());
         qp.to_init(config.access)?;
         // SAFETY: The rings have the size that was asked for, the queue pair is attached here only, and
-        // `shutdown` closes the queue before it drops the queue pair, and ends it, with the work item
-        // disabled, before it drops the completion queue. Until `connect` it is not open; if this function
-        // fails, nobody has heard of the queue but its work item, which `unfinished` disables before the
+        // `shutdown` closes the queue, with the work item disabled, before it drops the queue pair, and ends it
+        // before it drops the completion queue. Until `connect` it is not open; if this function fails, nobody has
+        // heard of the queue but its work item, which `unfinished` disables before it drops the queue pair and the
         // completion queue goes.
         unsafe { send.attach(&qp, &cq)? };
         send.moderate_device()?;

@@ -78,10 +78,14 @@ use crate::{
 };
 use core::{
     mem::offset_of,
-    ptr::NonNull,
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
     sync::atomic::{
         fence,
         AtomicBool,
+        AtomicPtr,
         AtomicU32,
         Ordering::{
             Acquire,
@@ -176,6 +180,8 @@ pub(crate) struct SendQueue {
     context: *mut c_void,
     /// What is said of requests that were carried out.
     pub(crate) success: bindings::mlx5_ulp_completion,
+    /// The queue pair; null until it is attached.
+    qp: AtomicPtr<QueuePair>,
     #[pin]
     pub(super) timer: Timer,
 }
@@ -279,6 +285,7 @@ impl SendQueue {
             max_message,
             context,
             success,
+            qp: AtomicPtr::new(null_mut()),
             // SAFETY: At the offset that is told; `close` cancels it.
             timer <- unsafe { Timer::new::<Self>() },
         }))
@@ -289,8 +296,8 @@ impl SendQueue {
     /// # Safety
     ///
     /// `qp` must have a send ring of [`SendQueue::ring`] and a receive ring of that of the receives, not be
-    /// attached elsewhere, and outlive the time until [`SendQueue::close`]. `cq` must live until [`SendQueue::end`] has
-    /// returned and the work item is disabled. Nobody posts yet.
+    /// attached elsewhere, and outlive the time until [`SendQueue::close`]. Both must stay where they are until the work
+    /// item is disabled, and `cq` until [`SendQueue::end`] has returned, too. Nobody posts yet.
     pub(crate) unsafe fn attach(&self, qp: &QueuePair, cq: &CqCore) -> Result {
         let base = NonNull::new(qp.send_ring()).ok_or(EINVAL)?;
         // SAFETY: Posts, and so rings, happen while the queue is open only; the caller guarantees that
@@ -305,6 +312,7 @@ impl SendQueue {
         // SAFETY: Guaranteed by the caller.
         unsafe { self.completing.attach(cq, qp.number(), self.most_entries()) };
         poster.plain_head = plain_head(qp.number());
+        self.qp.store(core::ptr::from_ref(qp).cast_mut(), Release);
         if let Some(receives) = &self.receives {
             // SAFETY: Guaranteed by the caller.
             unsafe { receives.attach(qp)? };
@@ -478,6 +486,12 @@ impl Work for SendQueue {
     fn work(&self) {
         if self.is_dead() {
             self.wait_for_posters();
+            // A device that works goes on with a queue pair whose completion queue is broken, and with the memory that
+            // consumers take back when they hear of the end.
+            // SAFETY: By the contract of `attach` it lives until this item is disabled.
+            if let Some(qp) = unsafe { self.qp.load(Acquire).as_ref() } {
+                qp.halt();
+            }
             self.complete_all();
             return;
         }
