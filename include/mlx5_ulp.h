@@ -1101,7 +1101,8 @@ void mlx5_ulp_flush(struct mlx5_ulp_queue *queue);
 /**
  * mlx5_ulp_poll() - look for completions
  * @queue: the queue
- * @budget: most completion entries to take
+ * @budget: most completion entries to take. Of a block that the device has compressed,
+ *	which comes to no queue with %MLX5_ULP_QUEUE_POLLED, all are taken
  *
  * Takes what the device has reported and calls back, in the caller's context
  * with softirqs off (but for %MLX5_ULP_QUEUE_WORK, of which a caller must be able

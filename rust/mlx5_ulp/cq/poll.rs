@@ -245,8 +245,8 @@ impl SendQueue {
         self.completing.consumer()
     }
 
-    /// Takes up to `budget` entries, at least 1, and not more than there is room for, and completes what they
-    /// say. Returns how many it took: 0 when there was none, or the queue is over.
+    /// Takes up to `budget` entries, at least 1, and the rest of a compressed block, but not more than there is room
+    /// for, and completes what they say. Returns how many it took: 0 when there was none, or the queue is over.
     ///
     /// What is taken as expected needs no look at the room: a [`Run`] ends with the table of cookies, of which
     /// there are the next power of two of the queue's depth, and the completion queue has twice the next power
@@ -354,7 +354,11 @@ impl SendQueue {
         let last = now
             .consumer
             .wrapping_add(budget.min(completing.room()).saturating_sub(taken));
-        let first = now.consumer.wrapping_sub(taken);
+        // Behind this one there may be no room.
+        let end = now
+            .consumer
+            .wrapping_sub(taken)
+            .wrapping_add(completing.room());
         // The block where the next WQE starts if it goes on as it did.
         let mut steady = None;
         loop {
@@ -391,13 +395,10 @@ impl SendQueue {
             };
             *run = Run::none();
             let Some(range) = range else {
-                // The first of a poll may be a block of more than the caller wanted: else nobody ever takes
-                // it.
-                let limit = if now.consumer == first {
-                    completing.room()
-                } else {
-                    left
-                };
+                // A block may be of more than the caller wanted, as long as there is room: what is left over of
+                // entries that an event has told of would be told of by no other. There were no more of these than
+                // there is room for.
+                let limit = end.wrapping_sub(now.consumer);
                 match self.take_unusual(ring, now, word, limit) {
                     Took::Entries => continue,
                     Took::Nothing => break,
