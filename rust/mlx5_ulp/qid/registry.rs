@@ -186,7 +186,16 @@ impl Registry {
             self.tables
                 .numbers
                 .forget(&mut writer, token.entry.number());
-            writer.remove(token)
+            let retired = writer.remove(token);
+            // Before the grace period: a slot without a queue has a name, too, one that no queue can have, and whoever
+            // looks for that finds the slot.
+            if let Some(place) = retired
+                .as_ref()
+                .and_then(|retired| self.tables.queues.get(retired.slot() as usize))
+            {
+                place.store(core::ptr::null_mut(), Relaxed);
+            }
+            retired
         };
         // Expedited: consumers wait for it, and it is rare.
         // SAFETY: Process context, no lock of a reader is held.
@@ -198,9 +207,6 @@ impl Registry {
 
     fn recycle(&self, retired: Retired) {
         let _lock = self.writer.lock();
-        if let Some(place) = self.tables.queues.get(retired.slot() as usize) {
-            place.store(core::ptr::null_mut(), Relaxed);
-        }
         if let Some(mut writer) = self.tables.table.writer() {
             writer.recycle(retired);
         }
