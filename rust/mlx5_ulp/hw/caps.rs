@@ -41,6 +41,8 @@ pub(crate) struct Caps {
     pub(crate) cqe_version: u8,
     /// Frequency of the free-running clock that completion entries are stamped with, kHz; 0 if unknown.
     pub(crate) device_frequency_khz: u32,
+    /// Whether completion entries can be stamped with that clock, and not with the time of day only.
+    pub(crate) free_running_stamps: bool,
     /// Whether completion queues can have compressed entries.
     pub(crate) cqe_compression: bool,
     /// Whether the port is Ethernet (RoCE) and not InfiniBand.
@@ -56,13 +58,20 @@ impl Caps {
     pub(crate) unsafe fn read(mdev: NonNull<bindings::mlx5_core_dev>) -> Self {
         const GENERAL: usize = bindings::mlx5_cap_type_MLX5_CAP_GENERAL as usize;
         const ATOMIC: usize = bindings::mlx5_cap_type_MLX5_CAP_ATOMIC as usize;
+        const ROCE: usize = bindings::mlx5_cap_type_MLX5_CAP_ROCE as usize;
         // SAFETY: The caller guarantees a live device; mlx5_core allocates its capabilities
         // before it binds and frees them after, and changes them no more in between.
-        let (general, atomics) = unsafe {
+        let (general, atomics, roce) = unsafe {
             let hca = &(*mdev.as_ptr()).caps.hca;
-            (&(*hca[GENERAL]).cur, &(*hca[ATOMIC]).cur)
+            (&(*hca[GENERAL]).cur, &(*hca[ATOMIC]).cur, &(*hca[ROCE]).cur)
         };
         let general = Page(general, PhantomData);
+        let roce = Page::<bindings::mlx5_ifc_roce_cap_bits>(roce, PhantomData);
+        // As in `mlx5_get_qp_default_ts()` of `<linux/mlx5/qp.h>`.
+        let stamps = match general.get(field!(cmd_hca_cap, roce)) {
+            0 => general.word(field!(cmd_hca_cap, sq_ts_format)),
+            _ => roce.word(field!(roce_cap, qp_ts_format)),
+        };
         Self {
             log_max_msg: general.get(field!(cmd_hca_cap, log_max_msg)),
             log_max_qp_sz: general.get(field!(cmd_hca_cap, log_max_qp_sz)),
@@ -76,6 +85,7 @@ impl Caps {
             log_bf_reg_size: general.get(field!(cmd_hca_cap, log_bf_reg_size)),
             cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
             device_frequency_khz: general.word(field!(cmd_hca_cap, device_frequency_khz)),
+            free_running_stamps: stamps != bindings::MLX5_TIMESTAMP_FORMAT_CAP_REAL_TIME,
             cqe_compression: general.get(field!(cmd_hca_cap, cqe_compression)) != 0,
             ethernet: general.get(field!(cmd_hca_cap, port_type))
                 == bindings::MLX5_CAP_PORT_TYPE_ETH as u8,

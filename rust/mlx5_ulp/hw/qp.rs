@@ -4,6 +4,7 @@
 
 use super::{
     buffer::DmaBuffer,
+    caps::Caps,
     cmd::{
         self,
         exec,
@@ -118,6 +119,7 @@ impl QueuePair {
             .set(field!(create_qp_in, qpc.log_page_size), 0u32)
             .set(field!(create_qp_in, qpc.cqn_snd), config.send_cq.number())
             .set(field!(create_qp_in, qpc.cqn_rcv), config.recv_cq.number())
+            .set(field!(create_qp_in, qpc.ts_format), stamps(hold.caps()))
             .set(field!(create_qp_in, qpc.dbr_addr), record.dma())
             // Fast registration by UMR.
             .set(field!(create_qp_in, qpc.fre), 1u32)
@@ -215,6 +217,16 @@ impl QueuePair {
             )
             .set(field!(destroy_qp_in, qpn), self.number);
         self.modify::<_, bindings::mlx5_ifc_destroy_qp_out_bits>(&mut inbox)
+    }
+}
+
+/// By which clock completion entries are stamped: the free-running one if the device can, see
+/// [`observe::latency`](crate::observe::latency).
+fn stamps(caps: &Caps) -> u32 {
+    if caps.free_running_stamps {
+        bindings::MLX5_TIMESTAMP_FORMAT_FREE_RUNNING
+    } else {
+        bindings::MLX5_TIMESTAMP_FORMAT_DEFAULT
     }
 }
 

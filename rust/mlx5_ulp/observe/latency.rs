@@ -10,7 +10,8 @@
 //! Completions run with softirqs off, so on a CPU one of them counts at a time, whatever queue it is for:
 //! histograms are by CPU, and a queue has none of its own.
 //!
-//! The device stamps an entry with its free-running clock (`ts_format` 0 of the queue pair). What it said is
+//! The device stamps an entry with its free-running clock (`ts_format` of the queue pair), unless it has none for that:
+//! then the two stages that the stamp enters are not counted. What it said is
 //! compared with the kernel's monotonic clock by a pair of readings that is not older than
 //! [`PAIR_NS`]; the register read that this takes limits how exact the two stages are that it enters,
 //! to about a microsecond on a card.
@@ -221,7 +222,7 @@ pub(crate) struct Notes {
     /// A reading of the device's clock, and of ours at the same moment. The completing side's.
     ticks: AtomicU64,
     ns: AtomicU64,
-    /// Frequency of the device's clock, kHz; 0 if it does not tell.
+    /// Frequency of the clock that the device stamps entries with, kHz; 0 if it does not tell, or the clock is another.
     khz: u32,
 }
 
@@ -233,7 +234,10 @@ impl Notes {
             rung: AtomicU32::new(0),
             ticks: AtomicU64::new(0),
             ns: AtomicU64::new(0),
-            khz: hold.caps().device_frequency_khz,
+            khz: match hold.caps() {
+                caps if caps.free_running_stamps => caps.device_frequency_khz,
+                _ => 0,
+            },
         }
     }
 
