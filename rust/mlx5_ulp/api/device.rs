@@ -122,15 +122,16 @@ impl Handle {
         let hold = device.hold()?;
         let pd = ProtectionDomain::new(hold.clone())?;
         let key = Arc::new(MemoryKey::local(pd.clone())?, GFP_KERNEL)?;
+        let max_wqe = hold.caps().max_wqe_sz_sq;
         let log_blocks = hold.caps().log_max_qp_sz.min(MAX_LOG_BLOCKS);
         let limits = bindings::mlx5_ulp_limits {
             // A completion queue has twice as many entries.
             max_depth: 1 << log_blocks.min(hold.caps().log_max_cq_sz.saturating_sub(1)),
-            max_sge: Shape::MAX_SGE,
-            max_read_sge: Shape::MAX_READ_SGE,
+            max_sge: Shape::most_ranges(max_wqe),
+            max_read_sge: Shape::MAX_READ_SGE.min(Shape::most_ranges(max_wqe)),
             max_recv_sge: ReceiveShape::most_ranges(hold.caps().max_wqe_sz_rq),
             max_reads: hold.caps().max_reads().into(),
-            max_inline: Shape::MAX_INLINE,
+            max_inline: Shape::most_inline(max_wqe),
             max_message: 1 << hold.caps().log_max_msg.min(31),
             vectors: cq::vectors(&hold).into(),
         };

@@ -25,6 +25,8 @@ pub(crate) struct Caps {
     pub(crate) log_max_qp_sz: u8,
     /// Log2 of the most entries of a completion queue.
     pub(crate) log_max_cq_sz: u8,
+    /// Most bytes of a send WQE.
+    pub(crate) max_wqe_sz_sq: u32,
     /// Most bytes of a receive's WQE.
     pub(crate) max_wqe_sz_rq: u32,
     /// Log2 of the READs and atomics of a queue pair under way at its peer.
@@ -76,6 +78,7 @@ impl Caps {
             log_max_msg: general.get(field!(cmd_hca_cap, log_max_msg)),
             log_max_qp_sz: general.get(field!(cmd_hca_cap, log_max_qp_sz)),
             log_max_cq_sz: general.get(field!(cmd_hca_cap, log_max_cq_sz)),
+            max_wqe_sz_sq: general.word(field!(cmd_hca_cap, max_wqe_sz_sq)),
             max_wqe_sz_rq: general.word(field!(cmd_hca_cap, max_wqe_sz_rq)),
             log_max_ra_req_qp: general.get(field!(cmd_hca_cap, log_max_ra_req_qp)),
             log_max_ra_res_qp: general.get(field!(cmd_hca_cap, log_max_ra_res_qp)),

@@ -38,10 +38,7 @@ use crate::{
         trace, //
     },
     params::Params,
-    wqe::merge::{
-        Limits,
-        MAX_SEGMENTS, //
-    },
+    wqe::merge::Limits,
 };
 use core::{
     mem::offset_of,
@@ -77,7 +74,7 @@ impl SendQueue {
         poster.blueflame = params.blueflame();
         let compression = params.compression();
         poster.merge = compression.enabled.then_some(Limits {
-            max_segments: MAX_SEGMENTS,
+            max_segments: self.max_ranges,
             max_message: self.max_message,
             min_send_size: compression.min_send_size,
         });

@@ -176,6 +176,8 @@ pub(crate) struct SendQueue {
     pub(super) atomics: bool,
     /// Longest message that the device takes, bytes.
     pub(super) max_message: u32,
+    /// Most data ranges of a WRITE that the device takes.
+    pub(super) max_ranges: u8,
     /// Goes back to the consumer with each completion.
     context: *mut c_void,
     /// What is said of requests that were carried out.
@@ -224,7 +226,8 @@ impl SendQueue {
         let (umr_fence, atomics) = (hold.caps().umr_fence, hold.caps().atomic);
         let max_message = 1 << hold.caps().log_max_msg.min(31);
         let (latency, notes) = (hold.latency().clone(), Notes::new(hold));
-        let ring = shape.ring().ok_or(EINVAL)?;
+        let max_wqe = hold.caps().max_wqe_sz_sq;
+        let ring = shape.ring(max_wqe).ok_or(EINVAL)?;
         let requests = Requests::new(
             table::of_defaults::<Cookie>(shape.entries())?,
             table::of_defaults::<Mark>(ring.blocks() as usize)?,
@@ -283,6 +286,7 @@ impl SendQueue {
             umr_fence,
             atomics,
             max_message,
+            max_ranges: Shape::most_ranges(max_wqe) as u8,
             context,
             success,
             qp: AtomicPtr::new(null_mut()),

@@ -2,7 +2,7 @@
 //! What requests look like that a queue is made for, and how large it becomes.
 
 use super::ring::{Ring, MAX_LOG_BLOCKS};
-use super::wqe::{blocks, data, umr, BB, DS, MAX_BBS};
+use super::wqe::{blocks, data, umr, BB, DS, DS_PER_BB, MAX_BBS, MAX_DS};
 
 /// The size of a queue in requests of a stated shape. A request that needs neither more ranges nor more
 /// inline bytes than said here fits while fewer than `depth` are in flight.
@@ -22,7 +22,7 @@ impl Shape {
 
     /// Most data ranges of any request: a WQE is at most [`MAX_BBS`] blocks long, and its length in
     /// segments must fit six bits.
-    pub const MAX_SGE: u32 = (MAX_BBS * BB / DS) as u32 - 1 - Self::HEAD_DS;
+    pub const MAX_SGE: u32 = Self::most_ranges((MAX_BBS * BB) as u32);
 
     /// Data ranges of a WRITE that is as long as the WQE of a registration: control, change, key, list.
     pub const REGISTRATION_SGE: u32 =
@@ -31,19 +31,33 @@ impl Shape {
     /// Most data ranges of a READ: its WQE fits 512 bytes (`MLX5_MAX_SGE_RD`).
     pub const MAX_READ_SGE: u32 = (512 / DS) as u32 - Self::HEAD_DS;
 
-    /// Most inline payload: it starts behind the inline header, whose length field must hold it.
-    pub const MAX_INLINE: u32 = {
-        let bytes = Self::MAX_SGE * DS as u32 - data::INLINE_HEADER as u32;
-        assert!(bytes <= data::INLINE_LENGTH);
-        bytes
-    };
+    /// Most data ranges of a request on a device that takes WQEs of up to `max_wqe` bytes (`max_wqe_sz_sq`), of
+    /// whole blocks as `calc_sq_size()` in `drivers/infiniband/hw/mlx5/qp.c` has it.
+    pub const fn most_ranges(max_wqe: u32) -> u32 {
+        let blocks = max_wqe / BB as u32;
+        let segments = if blocks < MAX_BBS as u32 {
+            blocks * DS_PER_BB as u32
+        } else {
+            MAX_DS as u32
+        };
+        segments.saturating_sub(Self::HEAD_DS)
+    }
 
-    /// The smallest ring that holds `depth` such requests. `None` if a value is 0 or out of range, or
-    /// the ring would be too large.
-    pub fn ring(&self) -> Option<Ring> {
+    /// Most inline payload of a request on such a device: it starts behind the inline header, whose length field
+    /// holds it.
+    pub const fn most_inline(max_wqe: u32) -> u32 {
+        const { assert!(Self::MAX_SGE * DS as u32 - data::INLINE_HEADER as u32 <= data::INLINE_LENGTH) };
+        let bytes = Self::most_ranges(max_wqe).wrapping_mul(DS as u32);
+        bytes.saturating_sub(data::INLINE_HEADER as u32)
+    }
+
+    /// The smallest ring that holds `depth` such requests, on a device that takes WQEs of up to `max_wqe` bytes. `None`
+    /// if a value is 0 or out of range, or the ring would be too large.
+    pub fn ring(&self, max_wqe: u32) -> Option<Ring> {
         if self.depth == 0
-            || !(1..=Self::MAX_SGE).contains(&self.max_sge)
-            || self.max_inline > Self::MAX_INLINE
+            || self.max_sge == 0
+            || self.max_sge > Self::most_ranges(max_wqe)
+            || self.max_inline > Self::most_inline(max_wqe)
         {
             return None;
         }
@@ -195,7 +209,7 @@ mod tests {
     }
 
     fn ring_blocks(shape: Shape) -> Option<u32> {
-        shape.ring().map(Ring::blocks)
+        shape.ring(1024).map(Ring::blocks)
     }
 
     #[test]
@@ -203,10 +217,33 @@ mod tests {
         assert_eq!(Shape::MAX_SGE, 61);
         assert_eq!(Shape::MAX_READ_SGE, 30);
         assert_eq!(Shape::REGISTRATION_SGE, 7);
-        assert_eq!(Shape::MAX_INLINE, 972);
+        assert_eq!(Shape::most_inline(1024), 972);
         assert_eq!(ring_blocks(shape(1, 61, 972)), Some(16));
         assert_eq!(ring_blocks(shape(1, 62, 0)), None);
         assert_eq!(ring_blocks(shape(1, 1, 973)), None);
+    }
+
+    #[test]
+    fn no_request_is_longer_than_the_device_takes() {
+        for (max_wqe, sge, inline) in [
+            (u32::MAX, 61, 972),
+            (1024, 61, 972),
+            (1023, 58, 924),
+            (512, 30, 476),
+            (192, 10, 156),
+            (64, 2, 28),
+            (63, 0, 0),
+            (0, 0, 0),
+        ] {
+            let most = (Shape::most_ranges(max_wqe), Shape::most_inline(max_wqe));
+            assert_eq!(most, (sge, inline), "{max_wqe}");
+            let fits = |sge, inline| shape(1, sge, inline).ring(max_wqe);
+            assert_eq!(fits(sge, inline).is_some(), sge != 0, "{max_wqe}");
+            let longest = u32::from(blocks((Shape::HEAD_DS + sge) as u8)) * BB as u32;
+            assert!(sge == 0 || longest <= max_wqe, "{max_wqe}");
+            assert_eq!(fits(sge + 1, 0), None, "{max_wqe}");
+            assert_eq!(fits(1, inline + 1), None, "{max_wqe}");
+        }
     }
 
     #[test]
