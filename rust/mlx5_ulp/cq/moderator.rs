@@ -47,7 +47,12 @@ pub(crate) struct Moderator {
     state: IrqLock<State>,
     /// What the device was told last, packed.
     programmed: AtomicU32,
+    /// What it refused last, packed, or [`NOTHING`]: it is not asked for that again.
+    refused: AtomicU32,
 }
+
+/// No [`pack`] gives that: periods have 12 bits.
+const NOTHING: u32 = u32::MAX;
 
 struct State {
     governor: Governor,
@@ -85,6 +90,7 @@ impl Moderator {
                 c"mlx5_ulp_moderator"
             ),
             programmed: AtomicU32::new(0),
+            refused: AtomicU32::new(NOTHING),
         })
     }
 
@@ -98,7 +104,8 @@ impl Moderator {
         }
     }
 
-    /// Tells the device what the mode wants of it, if it does not know yet. Sleeps; one at a time.
+    /// Tells the device what the mode wants of it, if it does not know yet, nor has refused it, nor cannot at all:
+    /// events come at once then. Sleeps; one at a time.
     ///
     /// # Errors
     ///
@@ -106,11 +113,20 @@ impl Moderator {
     pub(crate) fn program(&self, cq: &CqCore) -> Result {
         let events = self.state.lock().governor.mode().events();
         let word = pack(events);
-        if self.programmed.load(Relaxed) != word {
-            cq.moderate(events.period_us, events.count)?;
-            self.programmed.store(word, Relaxed);
+        let known = self.programmed.load(Relaxed) == word || self.refused.load(Relaxed) == word;
+        if known || !cq.can_moderate() {
+            return Ok(());
         }
-        Ok(())
+        let told = cq.moderate(events.period_us, events.count);
+        let refused = match told {
+            Ok(()) => {
+                self.programmed.store(word, Relaxed);
+                NOTHING
+            }
+            Err(_) => word,
+        };
+        self.refused.store(refused, Relaxed);
+        told
     }
 }
 

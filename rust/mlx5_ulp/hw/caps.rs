@@ -45,6 +45,8 @@ pub(crate) struct Caps {
     pub(crate) device_frequency_khz: u32,
     /// Whether completion entries can be stamped with that clock, and not with the time of day only.
     pub(crate) free_running_stamps: bool,
+    /// Whether the device can be told to gather completions for one event.
+    pub(crate) cq_moderation: bool,
     /// Whether completion queues can have compressed entries.
     pub(crate) cqe_compression: bool,
     /// Whether the port is Ethernet (RoCE) and not InfiniBand.
@@ -89,6 +91,7 @@ impl Caps {
             cqe_version: general.get(field!(cmd_hca_cap, cqe_version)),
             device_frequency_khz: general.word(field!(cmd_hca_cap, device_frequency_khz)),
             free_running_stamps: stamps != bindings::MLX5_TIMESTAMP_FORMAT_CAP_REAL_TIME,
+            cq_moderation: general.get(field!(cmd_hca_cap, cq_moderation)) != 0,
             cqe_compression: general.get(field!(cmd_hca_cap, cqe_compression)) != 0,
             ethernet: general.get(field!(cmd_hca_cap, port_type))
                 == bindings::MLX5_CAP_PORT_TYPE_ETH as u8,

@@ -221,6 +221,11 @@ impl CqCore {
         unsafe { bindings::mlx5_add_cq_to_tasklet(self.mcq.get(), core::ptr::null_mut()) };
     }
 
+    /// Whether the device can do what [`CqCore::moderate`] says.
+    pub(crate) fn can_moderate(&self) -> bool {
+        self.ring.hold().caps().cq_moderation
+    }
+
     /// Has the device delay events until `count` completions are there or `period_us`
     /// microseconds have passed since the first; 0 and 0 for no delay. Sleeps.
     ///
