@@ -107,8 +107,8 @@ impl Queue {
     /// `EISCONN` if it was connected before, `ENODEV` once it is shut down, `EINVAL` for values out of
     /// range, `ENOENT` if there is no such GID, those of the firmware.
     pub(crate) fn connect(&self, peer: &Peer) -> Result {
-        let hardware = self.hardware.lock();
-        let hardware = hardware.as_ref().ok_or(ENODEV)?;
+        let mut hardware = self.hardware.lock();
+        let hardware = (*hardware).as_mut().ok_or(ENODEV)?;
         let or = |value, usual| if value == 0 { usual } else { value };
         let most = hardware.hold.caps().max_reads();
         let path = Path {
@@ -148,25 +148,30 @@ impl Queue {
     ///
     /// The GID attribute of `attr` must be null or valid.
     pub(crate) unsafe fn connect_verbs(&self, attr: &bindings::ib_qp_attr, mask: u32) -> Result {
-        let hardware = self.hardware.lock();
-        let hardware = hardware.as_ref().ok_or(ENODEV)?;
+        let mut hardware = self.hardware.lock();
+        let hardware = (*hardware).as_mut().ok_or(ENODEV)?;
         // SAFETY: Guaranteed by the caller.
         let path = unsafe { verbs::path(&hardware.hold, attr, mask)? };
         self.join(hardware, &path)
     }
 
     /// Makes the queue pair ready and opens the queue for posts.
-    fn join(&self, hardware: &Hardware, path: &Path) -> Result {
+    fn join(&self, hardware: &mut Hardware, path: &Path) -> Result {
         if self.send().state() != State::Unconnected {
             return Err(eisconn());
         }
         hardware.qp.to_ready_to_receive(path)?;
         hardware.qp.to_ready_to_send(path)?;
-        if !self.polled {
-            hardware.cq.arm(0, false);
-        }
+        self.arm(hardware);
         self.send().open();
         Ok(())
+    }
+
+    /// Arms it for the first time, if that was not done: who takes what it tells of arms it from then on.
+    fn arm(&self, hardware: &mut Hardware) {
+        if !self.polled && !core::mem::replace(&mut hardware.armed, true) {
+            hardware.cq.arm(0, false);
+        }
     }
 
     /// Ends the connection on our side: takes no more posts, and has the device flush everything that is in
@@ -177,12 +182,10 @@ impl Queue {
     /// `ENODEV` once it is shut down; those of the firmware: what is in flight ends when the queue is
     /// given back, then.
     pub(crate) fn disconnect(&self) -> Result {
-        let hardware = self.hardware.lock();
-        let hardware = hardware.as_ref().ok_or(ENODEV)?;
-        if self.send().state() == State::Unconnected && !self.polled {
-            // Nobody has done so yet, and receives are flushed, too.
-            hardware.cq.arm(0, false);
-        }
+        let mut hardware = self.hardware.lock();
+        let hardware = (*hardware).as_mut().ok_or(ENODEV)?;
+        // Receives are flushed also of a queue that was not connected, or failed before it was.
+        self.arm(hardware);
         // First, so that what is posted from here on is refused, and not flushed.
         self.send().stop();
         if !self.send().is_dead() {

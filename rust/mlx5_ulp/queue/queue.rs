@@ -102,6 +102,8 @@ pub(super) struct Hardware {
     place: Option<Place>,
     pub(super) qp: Arc<QueuePair>,
     pub(super) cq: Arc<CompletionQueue<Interrupt>>,
+    /// Whether the completion queue was armed for the first time.
+    pub(super) armed: bool,
     /// First packet sequence number that it sends, unless its peer was told another.
     pub(super) psn: u32,
     pub(super) hold: Hold,
@@ -230,6 +232,7 @@ impl Queue {
             place: None,
             qp,
             cq,
+            armed: false,
             psn,
             hold,
         });
