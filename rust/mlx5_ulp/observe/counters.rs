@@ -90,6 +90,8 @@ impl CounterTable {
     /// Has every queue take over the parameters. One that is registered later does so by itself, after
     /// it was registered, so that no change passes it by.
     pub(crate) fn params_changed(&self, params: &Params) {
+        // As in `Device::enroll`.
+        let _no_io = NoIo::new();
         for source in &self.inner.lock().live {
             source.params_changed(params);
         }
