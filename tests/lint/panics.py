@@ -17,7 +17,7 @@ _PANIC = re.compile(
 )
 # What runs for each request or completion: by module in Rust, by name in C.
 _DATA_PATH = re.compile(
-    r"\bmain::(wqe|doorbell|cq|queue|qid)::"
+    r"\bmain::(wqe|doorbell|cq|queue|qid)::|\bTraceLog>::log\b"
     r"|^mlx5_ulp_(queue_)?(post|write|send|read|recv|flush|poll|complete)"
 )
 # What a queue is set up by may: there the kernel crate's collections check their arithmetic.

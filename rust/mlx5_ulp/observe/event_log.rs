@@ -205,10 +205,12 @@ impl<S: Deref<Target = [Slot]>> EventLog<S> {
             return;
         };
         let before = slot.stamp.load(Relaxed);
+        // Any number of events is less than half of what there is room for.
+        let complete = n.wrapping_mul(2).wrapping_add(2);
         let begun = before & 1 == 0
             && slot
                 .stamp
-                .compare_exchange(before, 2 * n + 1, AcqRel, Relaxed)
+                .compare_exchange(before, complete.wrapping_sub(1), AcqRel, Relaxed)
                 .is_ok();
         if !begun {
             self.lost.fetch_add(1, Relaxed);
@@ -219,7 +221,7 @@ impl<S: Deref<Target = [Slot]>> EventLog<S> {
         for (to, word) in slot.words.iter().zip(record.pack()) {
             to.store(word, Relaxed);
         }
-        slot.stamp.store(2 * n + 2, Release);
+        slot.stamp.store(complete, Release);
     }
 
     /// Record number `n`, if it is complete and still there.
