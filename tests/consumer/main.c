@@ -72,6 +72,7 @@ static const struct named_test tests[] = {
 	{ "exclusive_reservation", test_exclusive_reservation },
 	{ "space", test_space },
 	{ "space_released", test_space_released },
+	{ "drained_full", test_drained_full },
 	{ "in_work", test_in_work },
 	{ "destroy_in_flight", test_destroy_in_flight },
 	{ "close_order", test_close_order },

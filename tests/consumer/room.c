@@ -238,3 +238,30 @@ int test_space_released(void)
 	pair_close(&w.pair);
 	return err ?: EXPECT(w.told, 2);
 }
+
+/*
+ * Draining a full queue of which the last request is silent has to wait for room: that
+ * is no post that found none.
+ */
+int test_drained_full(void)
+{
+	struct mlx5_ulp_queue_stats stats;
+	static struct writer w;
+	int i, err;
+
+	/* What is posted is sent again by the time that it can be received. */
+	err = writer_open(&w, 0) ?: pair_connect_sender_patiently(&w.pair);
+	for (i = 0; !err && i < DEPTH; i++) {
+		w.write.flags = i == DEPTH - 1 ? MLX5_ULP_UNSIGNALED : 0;
+		err = EXPECT(mlx5_ulp_post_write(w.pair.sender, &w.write), 0);
+	}
+	err = err ?: pair_connect_receiver(&w.pair) ?:
+	      EXPECT(mlx5_ulp_queue_drain(w.pair.sender), 0) ?:
+	      EXPECT(atomic_read(&w.tally.done), DEPTH) ?: EXPECT(w.told, 0);
+	if (!err) {
+		mlx5_ulp_queue_query_stats(w.pair.sender, &stats);
+		err = EXPECT(stats.full, 0) ?: EXPECT(stats.posted, DEPTH + 1);
+	}
+	pair_close(&w.pair);
+	return err;
+}

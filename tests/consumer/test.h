@@ -128,6 +128,7 @@ int test_reservation(void);
 int test_exclusive_reservation(void);
 int test_space(void);
 int test_space_released(void);
+int test_drained_full(void);
 
 /* work.c */
 int test_in_work(void);

@@ -98,6 +98,8 @@ impl SendQueue {
                 .credit
                 .reserve_below(self.shape.depth, 1)
                 .map_err(|_| EAGAIN),
+            // Full, of which nobody is to hear: it was no post of the consumer's.
+            State::Connected => Err(EAGAIN),
             _ => Err(self.refused(self.handle, 1)),
         }
     }

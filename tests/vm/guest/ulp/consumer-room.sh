@@ -17,7 +17,7 @@ drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp
 before=$(objects)
-consumer_test reservation exclusive_reservation space space_released
+consumer_test reservation exclusive_reservation space space_released drained_full
 
 # Work is done on the module's own workqueue, which has a thread that is there when memory is short.
 grep -qx 'kworker/R-mlx5_ulp' /proc/[0-9]*/comm || fail "there is no rescuer of mlx5_ulp"
