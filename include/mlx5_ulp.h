@@ -225,7 +225,8 @@ enum mlx5_ulp_access {
  * Context: May sleep.
  * Return: the region, to be given back by mlx5_ulp_region_destroy(), or an
  * ERR_PTR(): %-EINVAL for an empty range, memory that is neither mapped nor
- * direct, or unknown bits in @access, %-ENODEV, %-ENOMEM, or what the firmware
+ * direct, or unknown bits in @access, %-EOPNOTSUPP when the device does not reach
+ * the memory itself, but a bounce buffer, %-ENODEV, %-ENOMEM, or what the firmware
  * answered. After an error there is no key to the memory: it may be freed.
  */
 struct mlx5_ulp_region *mlx5_ulp_region_create(struct mlx5_ulp_device *dev,

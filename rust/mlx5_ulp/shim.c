@@ -78,7 +78,17 @@ int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
 		return -EINVAL;
 
 	*dma = dma_map_page(dev, page, 0, PAGE_SIZE, dir);
-	return dma_mapping_error(dev, *dma) ? -EIO : 0;
+	if (dma_mapping_error(dev, *dma))
+		return -EIO;
+	/*
+	 * Nobody copies between the page and a bounce buffer as long as it stays
+	 * mapped. With DMA debugging the answer is yes for all that an IOMMU maps.
+	 */
+	if (!IS_ENABLED(CONFIG_DMA_API_DEBUG) && dma_need_sync(dev, *dma)) {
+		dma_unmap_page(dev, *dma, PAGE_SIZE, dir);
+		return -EOPNOTSUPP;
+	}
+	return 0;
 }
 
 int mlx5_ulp_shim_sg_pages(struct scatterlist *sgl, unsigned int nents, u64 *pages,

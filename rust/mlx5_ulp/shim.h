@@ -45,7 +45,7 @@ extern char *mlx5_ulp_param_wqe_compression;
 /*
  * Map the page at @addr, which is in the linear map or from vmalloc; @dir is of
  * enum dma_data_direction. -EINVAL if there is no page, -EIO if the device cannot
- * reach it.
+ * reach it, -EOPNOTSUPP if it reaches a bounce buffer in its place.
  */
 int mlx5_ulp_shim_map_page(struct device *dev, const void *addr,
 			   unsigned int dir, dma_addr_t *dma);

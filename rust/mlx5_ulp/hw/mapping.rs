@@ -53,7 +53,7 @@ impl KernelMapping {
     /// # Errors
     ///
     /// `EINVAL` if the range is empty or isn't kernel memory with pages behind it, `EIO` if a page
-    /// cannot be mapped, `ENOMEM`.
+    /// cannot be mapped, `EOPNOTSUPP` if the device would reach a bounce buffer in its place, `ENOMEM`.
     ///
     /// # Safety
     ///
