@@ -35,24 +35,12 @@ const TAIL: usize = core::mem::offset_of!(bindings::mlx5_cqe64, sop_drop_qpn);
 /// Offset of the time stamp in it.
 const TIMESTAMP: usize = core::mem::offset_of!(bindings::mlx5_cqe64, timestamp_h);
 
-/// Where completions are handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Context {
-    /// In the hard interrupt of the completion vector.
-    #[expect(dead_code)]
-    HardIrq,
-    /// In a tasklet of that vector, interrupts on.
-    Tasklet,
-}
-
 /// What a completion queue is made of.
 pub(crate) struct CqConfig {
     /// Log2 of its entries.
     pub(crate) log_entries: u8,
     /// Completion vector, below [`vectors`].
     pub(crate) vector: u16,
-    /// Where its handler is called.
-    pub(crate) context: Context,
     /// Whether the device may report several successes in one compressed block.
     pub(crate) compressed: bool,
 }
@@ -318,20 +306,15 @@ impl<H: CompletionHandler> CompletionQueue<H> {
             .set(field!(create_cq_in, cq_context.dbr_addr), record.dma())
             .set_list(ring.pages());
 
-        let comp: unsafe extern "C" fn(_, _) = comp::<H>;
         let mut mcq: bindings::mlx5_core_cq = pin_init::zeroed();
         mcq.cqe_sz = CQE_BYTES as i32;
         mcq.vector = config.vector.into();
         mcq.set_ci_db = record.as_ptr();
         mcq.arm_db = record.as_ptr().wrapping_add(1);
         mcq.event = Some(event::<H>);
-        match config.context {
-            Context::HardIrq => mcq.comp = Some(comp),
-            Context::Tasklet => {
-                mcq.comp = Some(bindings::mlx5_add_cq_to_tasklet);
-                mcq.tasklet_ctx.comp = Some(comp);
-            }
-        }
+        // The handler is called in the tasklet of the vector, interrupts on.
+        mcq.comp = Some(bindings::mlx5_add_cq_to_tasklet);
+        mcq.tasklet_ctx.comp = Some(comp::<H>);
 
         let inner = KBox::pin_init(
             pin_init!(Inner {

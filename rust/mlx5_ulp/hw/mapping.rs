@@ -14,12 +14,9 @@ const PAGE_BYTES: usize = kernel::page::PAGE_SIZE;
 
 /// Who writes the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code)] // All of them, whichever are asked for.
 pub(crate) enum Direction {
     /// Only the CPU: the device reads.
     ToDevice,
-    /// Only the device.
-    FromDevice,
     /// Both.
     Bidirectional,
 }
@@ -29,7 +26,6 @@ impl Direction {
     fn to_kernel(self) -> DataDirection {
         match self {
             Self::ToDevice => DataDirection::ToDevice,
-            Self::FromDevice => DataDirection::FromDevice,
             Self::Bidirectional => DataDirection::Bidirectional,
         }
     }

@@ -49,35 +49,23 @@ impl Mtu {
     }
 }
 
-/// The network's part of the address of the peer.
+/// The network's part of the address of the peer, on RoCE v2: UDP over IP, between two entries of GID tables.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Route {
-    /// RoCE v2: UDP over IP, between two entries of GID tables.
-    RoceV2 {
-        /// Index of our own address in the port's GID table, 8 bits.
-        gid_index: u8,
-        /// The peer's GID: its IPv6 address, or its IPv4 address mapped into one.
-        remote_gid: [u8; 16],
-        /// MAC address of the peer, or of the router on the way.
-        remote_mac: [u8; 6],
-        /// IP traffic class; its upper 6 bits are the DSCP.
-        traffic_class: u8,
-        /// IP hop limit (TTL).
-        hop_limit: u8,
-        /// IPv6 flow label, 20 bits, from which the UDP source port comes; 0 to make one from the queue
-        /// numbers.
-        flow_label: u32,
-        /// Priority of the frames (PCP), 0 to 7.
-        priority: u8,
-    },
-    /// InfiniBand within one subnet.
-    #[allow(dead_code)] // Until addresses can be told as local identifiers.
-    InfiniBand {
-        /// The peer's local identifier.
-        remote_lid: u16,
-        /// Service level, 0 to 15.
-        service_level: u8,
-    },
+pub(crate) struct Route {
+    /// Index of our own address in the port's GID table, 8 bits.
+    pub(crate) gid_index: u8,
+    /// The peer's GID: its IPv6 address, or its IPv4 address mapped into one.
+    pub(crate) remote_gid: [u8; 16],
+    /// MAC address of the peer, or of the router on the way.
+    pub(crate) remote_mac: [u8; 6],
+    /// IP traffic class; its upper 6 bits are the DSCP.
+    pub(crate) traffic_class: u8,
+    /// IP hop limit (TTL).
+    pub(crate) hop_limit: u8,
+    /// IPv6 flow label, 20 bits, from which the UDP source port comes; 0 to make one from the queue numbers.
+    pub(crate) flow_label: u32,
+    /// Priority of the frames (PCP), 0 to 7.
+    pub(crate) priority: u8,
 }
 
 /// Everything that connects a reliable queue pair to its peer.
@@ -116,15 +104,8 @@ impl Path {
     /// `EINVAL` if not.
     pub(crate) fn check(&self) -> Result {
         let fits = |v: u32, bits: u32| v >> bits == 0;
-        let route = match self.route {
-            Route::RoceV2 {
-                flow_label,
-                priority,
-                ..
-            } => fits(flow_label, 20) && fits(priority.into(), 3),
-            Route::InfiniBand { service_level, .. } => fits(service_level.into(), 4),
-        };
-        let ok = route
+        let ok = fits(self.route.flow_label, 20)
+            && fits(self.route.priority.into(), 3)
             && fits(self.remote_qpn, 24)
             && fits(self.send_psn, 24)
             && fits(self.receive_psn, 24)
@@ -143,9 +124,9 @@ impl Path {
         let mut v = u64::from(local_qpn).wrapping_mul(u64::from(self.remote_qpn));
         v ^= v >> 20;
         v ^= v >> 40;
-        let label = match self.route {
-            Route::RoceV2 { flow_label, .. } if flow_label != 0 => flow_label,
-            _ => (v & 0xf_ffff) as u32,
+        let label = match self.route.flow_label {
+            0 => (v & 0xf_ffff) as u32,
+            label => label,
         };
         let folded = (label & 0x3fff) ^ (label & 0xf_c000) >> 14;
         folded as u16 | 0xc000

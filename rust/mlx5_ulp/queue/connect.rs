@@ -115,7 +115,7 @@ impl Queue {
             remote_qpn: peer.qpn,
             send_psn: hardware.psn,
             receive_psn: peer.psn,
-            route: Route::RoceV2 {
+            route: Route {
                 gid_index: local_address(&hardware.hold, peer.gid_index)?.index,
                 remote_gid: peer.gid,
                 remote_mac: peer.mac,

@@ -27,7 +27,6 @@ use crate::{
         cq::{
             self,
             CompletionQueue,
-            Context,
             CqConfig, //
         },
         pd::ProtectionDomain,
@@ -166,7 +165,6 @@ impl Queue {
                 // Twice what is in flight: see `cq::poll`.
                 log_entries: send.most_entries().next_power_of_two().ilog2() as u8 + 1,
                 vector: config.vector.checked_rem(vectors).unwrap_or(0) as u16,
-                context: Context::Tasklet,
                 // Who looks by himself wants the shortest way, and not to wait for a block. A block of
                 // receives would not tell what they brought.
                 compressed: hold.caps().cqe_compression

@@ -92,7 +92,7 @@ unsafe fn route(hold: &Hold, ah: &bindings::rdma_ah_attr) -> Result<Route> {
     {
         return Err(EINVAL);
     }
-    Ok(Route::RoceV2 {
+    Ok(Route {
         gid_index: ah.grh.sgid_index,
         // SAFETY: A GID is 16 bytes, whatever they mean.
         remote_gid: unsafe { ah.grh.dgid.raw },

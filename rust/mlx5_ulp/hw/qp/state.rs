@@ -14,14 +14,10 @@ use crate::{
     hw::{
         access::RemoteAccess,
         cmd::{
-            exec,
             field,
             Mailbox, //
         },
-        path::{
-            Path,
-            Route, //
-        }, //
+        path::Path, //
     },
 };
 use core::mem::offset_of;
@@ -34,24 +30,6 @@ const PORT: u32 = 1;
 const LOG_ACK_REQ_FREQ: u32 = 8;
 /// The default partition.
 const PKEY_INDEX: u32 = 0;
-
-/// State of a queue pair as the firmware knows it (`MLX5_QP_STATE_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code)] // See `QueuePair::query`.
-pub(crate) enum QpState {
-    /// Just created, or reset.
-    Reset,
-    /// Receives may be posted.
-    Init,
-    /// Receives; sends not.
-    ReadyToReceive,
-    /// Sends and receives.
-    ReadyToSend,
-    /// Sends have failed or are drained, receives go on.
-    SendQueueStopped,
-    /// Everything posted is flushed with an error.
-    Error,
-}
 
 impl QueuePair {
     /// RESET to INIT. Sleeps.
@@ -115,11 +93,11 @@ impl QueuePair {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if `path` has a number out of its range or is not of the port's kind of network, or
-    /// in a wrong state; those of [`cmd::exec`](crate::hw::cmd::exec).
+    /// `EINVAL` if `path` has a number out of its range, if the port is not an Ethernet one, or in a
+    /// wrong state; those of [`cmd::exec`](crate::hw::cmd::exec).
     pub(crate) fn to_ready_to_receive(&self, path: &Path) -> Result {
         path.check()?;
-        if self.hold.caps().ethernet != matches!(path.route, Route::RoceV2 { .. }) {
+        if !self.hold.caps().ethernet {
             return Err(EINVAL);
         }
         let mut inbox = Mailbox::new()?;
@@ -154,70 +132,45 @@ impl QueuePair {
                 field!(init2rtr_qp_in, qpc.primary_address_path.vhca_port_num),
                 PORT,
             );
-        match path.route {
-            Route::RoceV2 {
-                gid_index,
-                remote_gid,
-                remote_mac,
-                traffic_class,
-                hop_limit,
-                flow_label,
-                priority,
-            } => {
-                type In = bindings::mlx5_ifc_init2rtr_qp_in_bits;
-                inbox
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.src_addr_index),
-                        gid_index,
-                    )
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.hop_limit),
-                        hop_limit,
-                    )
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.tclass),
-                        traffic_class,
-                    )
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.dscp),
-                        traffic_class >> 2,
-                    )
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.flow_label),
-                        flow_label,
-                    )
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.eth_prio),
-                        priority,
-                    )
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.udp_sport),
-                        path.udp_source_port(self.number),
-                    )
-                    .copy_from(
-                        offset_of!(In, qpc.primary_address_path.rgid_rip),
-                        &remote_gid,
-                    )
-                    .copy_from(
-                        offset_of!(In, qpc.primary_address_path.rmac_47_32),
-                        &remote_mac,
-                    );
-            }
-            Route::InfiniBand {
-                remote_lid,
-                service_level,
-            } => {
-                inbox
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.rlid),
-                        remote_lid,
-                    )
-                    .set(
-                        field!(init2rtr_qp_in, qpc.primary_address_path.sl),
-                        service_level,
-                    );
-            }
-        }
+        type In = bindings::mlx5_ifc_init2rtr_qp_in_bits;
+        let route = &path.route;
+        inbox
+            .set(
+                field!(init2rtr_qp_in, qpc.primary_address_path.src_addr_index),
+                route.gid_index,
+            )
+            .set(
+                field!(init2rtr_qp_in, qpc.primary_address_path.hop_limit),
+                route.hop_limit,
+            )
+            .set(
+                field!(init2rtr_qp_in, qpc.primary_address_path.tclass),
+                route.traffic_class,
+            )
+            .set(
+                field!(init2rtr_qp_in, qpc.primary_address_path.dscp),
+                route.traffic_class >> 2,
+            )
+            .set(
+                field!(init2rtr_qp_in, qpc.primary_address_path.flow_label),
+                route.flow_label,
+            )
+            .set(
+                field!(init2rtr_qp_in, qpc.primary_address_path.eth_prio),
+                route.priority,
+            )
+            .set(
+                field!(init2rtr_qp_in, qpc.primary_address_path.udp_sport),
+                path.udp_source_port(self.number),
+            )
+            .copy_from(
+                offset_of!(In, qpc.primary_address_path.rgid_rip),
+                &route.remote_gid,
+            )
+            .copy_from(
+                offset_of!(In, qpc.primary_address_path.rmac_47_32),
+                &route.remote_mac,
+            );
         self.modify::<_, bindings::mlx5_ifc_init2rtr_qp_out_bits>(&mut inbox)
     }
 
@@ -288,31 +241,6 @@ impl QueuePair {
             .set(field!(qp_2rst_in, opcode), bindings::MLX5_CMD_OP_2RST_QP)
             .set(field!(qp_2rst_in, qpn), self.number);
         self.modify::<_, bindings::mlx5_ifc_qp_2rst_out_bits>(&mut inbox)
-    }
-
-    /// Asks the device for the present state. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// `EIO` if it answers with a state that there is not, those of
-    /// [`cmd::exec`](crate::hw::cmd::exec).
-    #[allow(dead_code)] // For a consumer's or a debugger's question.
-    pub(crate) fn query(&self) -> Result<QpState> {
-        let mut inbox = Mailbox::new()?;
-        inbox
-            .set(field!(query_qp_in, opcode), bindings::MLX5_CMD_OP_QUERY_QP)
-            .set(field!(query_qp_in, qpn), self.number);
-        let outbox: Mailbox<bindings::mlx5_ifc_query_qp_out_bits> = exec(&self.hold, &mut inbox)?;
-        Ok(match outbox.get32(field!(query_qp_out, qpc.state)) {
-            bindings::mlx5_qp_state_MLX5_QP_STATE_RST => QpState::Reset,
-            bindings::mlx5_qp_state_MLX5_QP_STATE_INIT => QpState::Init,
-            bindings::mlx5_qp_state_MLX5_QP_STATE_RTR => QpState::ReadyToReceive,
-            bindings::mlx5_qp_state_MLX5_QP_STATE_RTS => QpState::ReadyToSend,
-            bindings::mlx5_qp_state_MLX5_QP_STATE_SQER
-            | bindings::mlx5_qp_state_MLX5_QP_STATE_SQD => QpState::SendQueueStopped,
-            bindings::mlx5_qp_state_MLX5_QP_STATE_ERR => QpState::Error,
-            _ => return Err(EIO),
-        })
     }
 }
 
