@@ -86,6 +86,7 @@ static const struct named_test tests[] = {
 	{ "leaving", test_leaving },
 	{ "registers", test_registers },
 	{ "unanswered", test_unanswered },
+	{ "broken", test_broken },
 	{ "names", test_names },
 	{ "names_churn", test_names_churn },
 	{ "scale", test_scale },
@@ -104,6 +105,7 @@ static void __exit mlx5_ulp_test_exit(void)
 	test_leaving_end();
 	test_registers_end();
 	test_unanswered_end();
+	test_broken_end();
 }
 
 module_init(mlx5_ulp_test_init);

@@ -161,6 +161,10 @@ void test_leaving_end(void);
 int test_registers(void);
 void test_registers_end(void);
 
+/* broken.c */
+int test_broken(void);
+void test_broken_end(void);
+
 /* unanswered.c */
 int test_unanswered(void);
 void test_unanswered_end(void);
