@@ -40,8 +40,13 @@ posted() {
 	fail "$1: WQE fetches, payload reads, whole WQEs are '$observed', should be '$2 $3 $4'"
 }
 
-# Nothing but the tests is to use send queues.
-sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+without_ipv6() {
+	sysctl -qw net.ipv6.conf.all.disable_ipv6="$1" net.ipv6.conf.default.disable_ipv6="$1"
+}
+
+# Nothing but the tests is to use send queues; the tests behind this one are free to.
+trap 'without_ipv6 0' EXIT
+without_ipv6 1
 
 drivers mlx5_0 mlx5_1
 network
