@@ -25,6 +25,11 @@ has() {
 	grep -qs "$(printf '%02x%02x:%02x%02x$' ${address//./ })" "/sys/class/infiniband/$1/ports/1/gids/"*
 }
 
+# linked NETDEV: whether the bond knows that its link is up.
+linked() {
+	grep -qsx up "/sys/class/net/$1/bonding_slave/mii_status"
+}
+
 drivers mlx5_0 mlx5_1
 first=$(netdev mlx5_0)
 second=$(netdev mlx5_1)
@@ -37,6 +42,9 @@ for slave in "$first" "$second"; do
 	ip link set "$slave" master bond7
 done
 ip link set bond7 up
+for slave in "$first" "$second"; do
+	until_true 30 linked "$slave" || fail "the bond does not see the link of $slave"
+done
 ip link set bond7 type bond active_slave "$first"
 ip address add "$address/24" dev bond7
 until_true 30 has mlx5_0 || fail "mlx5_0 has no GID of the address"
