@@ -67,20 +67,33 @@ int test_steady(void)
 	return err;
 }
 
+/* Whether the device gives one more queue. */
+static int steady_another(void)
+{
+	const struct mlx5_ulp_queue_attr attr = { .depth = DEPTH };
+	struct mlx5_ulp_queue *queue = mlx5_ulp_queue_create(steady.pair.src, &attr);
+
+	if (IS_ERR(queue))
+		return PTR_ERR(queue);
+	mlx5_ulp_queue_destroy(queue);
+	return 0;
+}
+
 /* Gives everything back and says how it ended. */
 void test_steady_end(void)
 {
-	int drained, whole;
+	int drained, whole, another;
 
 	if (!steady.task)
 		return;
 	kthread_stop(steady.task);
 	drained = mlx5_ulp_queue_drain(steady.pair.sender);
 	whole = !pair_compare(&steady.pair, 0, DEPTH * PIECE);
+	another = steady_another();
 	pair_close(&steady.pair);
-	pr_info("steady: posted %d ended %d done %d failed %d flushed %d status %d syndrome %#x refused %d drained %d whole %d\n",
+	pr_info("steady: posted %d ended %d done %d failed %d flushed %d status %d syndrome %#x refused %d drained %d whole %d another %d\n",
 		steady.posted, atomic_read(&steady.tally.ended),
 		atomic_read(&steady.tally.done), atomic_read(&steady.tally.failed),
 		atomic_read(&steady.tally.flushed), steady.tally.first_status,
-		steady.tally.first_syndrome, steady.refused, drained, whole);
+		steady.tally.first_syndrome, steady.refused, drained, whole, another);
 }

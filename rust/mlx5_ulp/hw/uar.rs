@@ -44,8 +44,12 @@ impl DoorbellRegister {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, `ENODEV` if the device has no register at all.
+    /// `ENOMEM`, `ENODEV` if the device is dead or has no register at all.
     pub(crate) fn new(hold: Hold) -> Result<Arc<Self>> {
+        // It would refuse, and mlx5_core write that to the log. No queue comes up by the shared register, either.
+        if hold.is_down() {
+            return Err(ENODEV);
+        }
         let mdev = hold.mdev();
         let half_bytes = (1usize << (hold.caps().log_bf_reg_size & 0xf)) / 2;
         let mut own: bindings::mlx5_sq_bfreg = pin_init::zeroed();
@@ -56,6 +60,7 @@ impl DoorbellRegister {
 
         let (register, own) = match ret {
             Ok(()) => (own, Some(own)),
+            Err(_) if hold.is_down() => return Err(ENODEV),
             Err(e) => {
                 pr_warn!(
                     "no doorbell register left ({e:?}), a queue takes part in the shared one\n"

@@ -51,7 +51,7 @@ connection() {
 		if $member == "qpn" then .key else .value[$member] end' --arg function "$1" --arg member "$2"
 }
 
-# How the load ended: posted, ended, done, failed, flushed, status, syndrome, refused, drained, whole.
+# How the load ended: posted, ended, done, failed, flushed, status, syndrome, refused, drained, whole, another queue.
 declare -A load
 
 # steady_end: unloads the consumer, and fills `load`. Every request has ended once.
@@ -61,7 +61,7 @@ steady_end() {
 	line=$(dmesg -t | sed -n 's/^mlx5_ulp_test: steady: //p' | tail -1)
 	echo "$line"
 	read -ra words <<< "$line"
-	[ ${#words[@]} = 20 ] || fail "the load says '$line'"
+	[ ${#words[@]} = 22 ] || fail "the load says '$line'"
 	for ((i = 0; i < ${#words[@]}; i += 2)); do
 		load[${words[i]}]=${words[i + 1]}
 	done
@@ -72,6 +72,6 @@ steady_end() {
 # all_well: nothing has failed, and all has arrived.
 all_well() {
 	expect "requests that were carried out" "${load[done]}" "${load[posted]}"
-	expect "failures, refusals, drain, data" \
-		"${load[failed]} ${load[flushed]} ${load[refused]} ${load[drained]} ${load[whole]}" "0 0 0 0 1"
+	expect "failures, refusals, drain, data, another queue" \
+		"${load[failed]} ${load[flushed]} ${load[refused]} ${load[drained]} ${load[whole]} ${load[another]}" "0 0 0 0 1 0"
 }

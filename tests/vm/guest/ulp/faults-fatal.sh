@@ -36,6 +36,7 @@ until_true 60 sh -c 'dmesg | grep -q "mlx5_core.*\(error state\|Fatal\|fatal\|he
 sleep 2
 steady_end
 expect "a post to the dead device" "${load[refused]}" -19
+expect "a queue on the dead device" "${load[another]}" -19
 rmmod mlx5_ulp
 rmmod mlx5_ib
 # What the driver tries with the card is not to go on under what follows.
