@@ -67,13 +67,13 @@ impl Rq {
     }
 
     /// WQEs that are posted.
-    fn posted(&self, io: &mut Io) -> Result<u32, Unusable> {
-        let producer = self.wq.producer(io, RECV_COUNTER);
-        let producer = producer.map_err(|_| Unusable("doorbell record is no memory"))?;
-        match u32::from(producer.wrapping_sub(self.consumer)) {
-            posted if posted > self.wq.size() => Err(Unusable("more is posted than fits")),
-            posted => Ok(posted),
+    fn posted(&self, io: &mut Io) -> Result<u16, Unusable> {
+        let posted = self.wq.posted(io, RECV_COUNTER, self.consumer);
+        let posted = posted.map_err(|_| Unusable("doorbell record is no memory"))?;
+        if u32::from(posted) > self.wq.size() {
+            return Err(Unusable("more is posted than fits"));
         }
+        Ok(posted)
     }
 }
 
@@ -225,8 +225,6 @@ pub fn flush(hca: &mut Hca, rqn: u32) {
         return;
     };
     let (first, posted) = (rq.consumer, rq.posted(io).unwrap_or(0));
-    // At most as many as the ring has WQEs.
-    let posted = posted as u16;
     rq.consumer = first.wrapping_add(posted);
     for ahead in 0..posted {
         complete_failed(hca, rqn, first.wrapping_add(ahead), Syndrome::FLUSHED);

@@ -182,18 +182,17 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
         State::Error => return flush(hca, sqn),
         State::Reset => return Step::Idle,
     }
-    let Ok(producer) = sq.wq.producer(io, SEND_COUNTER) else {
+    let Ok(posted) = sq.wq.posted(io, SEND_COUNTER, sq.consumer) else {
         log::error!("SQ {sqn:#x}: doorbell record is no memory");
         sq.set_state(State::Error);
         return Step::Idle;
     };
-    let posted = u32::from(producer.wrapping_sub(sq.consumer));
     if posted == 0 {
         return Step::Idle;
     }
     let index = sq.consumer;
     let cqn = sq.cqn;
-    let fetched = if posted > sq.wq.size() {
+    let fetched = if u32::from(posted) > sq.wq.size() {
         Err(Syndrome::LOCAL_QP_OPERATION)
     } else {
         sq.fetch(io, sqn)
@@ -205,7 +204,7 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
         let len = wqe_len(&wqe);
         let wqe = wqe.get(..len).ok_or(Syndrome::LOCAL_QP_OPERATION)?;
         let head = ctrl.head;
-        let fits = len >= ctrl::SIZE && u32::from(blocks) <= posted;
+        let fits = len >= ctrl::SIZE && blocks <= posted;
         if !fits || head.qpn != sqn || head.index != index {
             return Err(Syndrome::LOCAL_QP_OPERATION);
         }
@@ -218,7 +217,7 @@ pub(super) fn step(hca: &mut Hca, sqn: u32) -> Step {
     let Some(sq) = net.sqs.get_mut(sqn) else {
         return Step::Idle;
     };
-    sq.consumer = index.wrapping_add(u32::from(blocks).min(posted) as u16);
+    sq.consumer = index.wrapping_add(blocks.min(posted));
     match executed {
         Ok(ctrl) => {
             if ctrl.flags.signaled() {
@@ -248,8 +247,7 @@ fn flush(hca: &mut Hca, sqn: u32) -> Step {
         return Step::Idle;
     };
     let index = sq.consumer;
-    let producer = sq.wq.producer(io, SEND_COUNTER).unwrap_or(index);
-    let posted = producer.wrapping_sub(index);
+    let posted = sq.wq.posted(io, SEND_COUNTER, index).unwrap_or(0);
     if posted == 0 || u32::from(posted) > sq.wq.size() {
         return Step::Idle;
     }

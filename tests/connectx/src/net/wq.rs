@@ -74,14 +74,16 @@ impl WorkQueue {
         1 << self.log_size
     }
 
-    /// The producer counter in word `word` of the doorbell record.
+    /// WQEs (RQ) or basic blocks (SQ) that are posted from entry `consumer` on, by the producer counter in word `word`
+    /// of the doorbell record. A driver that posts more than fits is told from others by [`WorkQueue::size`].
     ///
     /// # Errors
     ///
     /// When the record is not mapped.
-    pub fn producer(&self, io: &mut Io, word: u64) -> Result<u16, DmaError> {
+    pub fn posted(&self, io: &mut Io, word: u64, consumer: u16) -> Result<u16, DmaError> {
         let addr = self.record.wrapping_add(4 * word);
-        Ok(io.memory.read_be32(Kind::DoorbellRecord, addr)? as u16)
+        let producer = io.memory.read_be32(Kind::DoorbellRecord, addr)? as u16;
+        Ok(producer.wrapping_sub(consumer))
     }
 
     /// Reads `buf.len()` bytes of the ring from the start of entry `index`; wraps at the end.

@@ -258,10 +258,8 @@ mod tests {
         });
     }
 
-    #[test]
-    fn link_level_padding_is_not_payload() {
-        let path = path(RoceVersion::V2, true);
-        let bth = Bth {
+    fn send_only() -> Bth {
+        Bth {
             opcode: Opcode::rc(Op::SendOnly),
             solicited: false,
             pad: 0,
@@ -269,8 +267,13 @@ mod tests {
             dest_qp: 1,
             ack_req: false,
             psn: 0,
-        };
-        let mut frame = PacketBuilder::new(&path, bth, &Extensions::default(), 0).finish();
+        }
+    }
+
+    #[test]
+    fn link_level_padding_is_not_payload() {
+        let path = path(RoceVersion::V2, true);
+        let mut frame = PacketBuilder::new(&path, send_only(), &Extensions::default(), 0).finish();
         frame.extend([0xaa; 10]);
         assert_eq!(Packet::parse(&frame).map(|p| p.payload.len()), Ok(0));
     }
@@ -289,16 +292,7 @@ mod tests {
     #[test]
     fn lengths_agree_and_make_whole_words() {
         let path = path(RoceVersion::V2, false);
-        let bth = Bth {
-            opcode: Opcode::rc(Op::SendOnly),
-            solicited: false,
-            pad: 0,
-            pkey: 0xffff,
-            dest_qp: 1,
-            ack_req: false,
-            psn: 0,
-        };
-        let whole = PacketBuilder::new(&path, bth, &Extensions::default(), 8).finish();
+        let whole = PacketBuilder::new(&path, send_only(), &Extensions::default(), 8).finish();
         assert_eq!(Packet::parse(&whole).map(|p| p.payload.len()), Ok(8));
         // The low bytes of the lengths of IPv6 and UDP.
         let (ip, udp) = (14 + 5, 14 + 40 + 5);

@@ -61,7 +61,6 @@ fn flow_groups_look_at_what_the_device_looks_at() {
             field!(mlx5_ifc_create_flow_group_in_bits, $($name).+)
         };
     }
-    set(&mut input, group!(table_id), n.table.into());
     let table = create_table(&mut n, 0);
     set(&mut input, group!(table_id), table.into());
     for (field, status) in [
