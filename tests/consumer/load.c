@@ -130,14 +130,9 @@ static int poster_run(void *data)
 
 	for (i = 0; !p->err && i < p->count; i++) {
 		size_t offset = p->first + i * sizeof(u64);
-		struct mlx5_ulp_sge sge = pair_sge(p->pair, offset, sizeof(u64));
-		struct mlx5_ulp_write write = {
-			.request = &p->tally.request,
-			.sge = &sge,
-			.num_sge = 1,
-			.remote_addr = pair_remote(p->pair, offset),
-			.rkey = mlx5_ulp_region_key(p->pair->to),
-		};
+		struct mlx5_ulp_sge sge;
+		struct mlx5_ulp_write write =
+			pair_write(p->pair, &p->tally, &sge, offset, sizeof(u64));
 
 		p->err = post_patiently(p->pair->sender, &write, 1);
 	}

@@ -26,14 +26,9 @@ static int steady_post(void *unused)
 
 	while (!kthread_should_stop()) {
 		size_t offset = (size_t)i * PIECE;
-		struct mlx5_ulp_sge sge = pair_sge(&steady.pair, offset, PIECE);
-		const struct mlx5_ulp_write write = {
-			.request = &steady.tally.request,
-			.sge = &sge,
-			.num_sge = 1,
-			.remote_addr = pair_remote(&steady.pair, offset),
-			.rkey = mlx5_ulp_region_key(steady.pair.to),
-		};
+		struct mlx5_ulp_sge sge;
+		const struct mlx5_ulp_write write =
+			pair_write(&steady.pair, &steady.tally, &sge, offset, PIECE);
 		int err = mlx5_ulp_post_write(steady.pair.sender, &write);
 
 		if (!err) {
