@@ -16,7 +16,7 @@ file=/kernels/$KERNEL_SERIES/vmlinuz
 run=/sys/kernel/debug/mlx5_ulp_demo/run
 
 # Nothing but the demo is to use the send queues while we count.
-sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+ipv6 off
 drivers mlx5_0 mlx5_1
 network
 load mlx5_ulp

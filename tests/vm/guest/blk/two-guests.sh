@@ -20,7 +20,7 @@ set -eu
 . /src/tests/vm/guest/lib/two-guests.sh
 
 drivers mlx5_0
-netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
+netdev=$(netdev mlx5_0)
 ip link set "$netdev" up
 ip address add "10.0.0.$GUEST/24" dev "$netdev"
 until_true 20 active mlx5_0 || fail "the port does not come up"

@@ -7,7 +7,7 @@
 
 bench_begin() {
 	# Nothing else is to use the device while we count.
-	sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+	ipv6 off
 	drivers mlx5_0 mlx5_1
 	network
 	load mlx5_ulp

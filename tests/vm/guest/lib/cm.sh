@@ -11,7 +11,7 @@ cm_up() {
 	local netdev
 
 	drivers mlx5_0
-	netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
+	netdev=$(netdev mlx5_0)
 	ip link set lo up
 	ip link set "$netdev" up
 	ip address replace "$address/24" dev "$netdev"

@@ -9,7 +9,7 @@ consumer=/src/build/modules/$KERNEL_SERIES/tests/consumer/mlx5_ulp_test.ko
 network() {
 	local n=0 device netdev
 	for device in mlx5_0 mlx5_1; do
-		netdev=$(ls "/sys/class/infiniband/$device/device/net")
+		netdev=$(netdev "$device")
 		ip link set "$netdev" up
 		ip addr replace "10.7.$n.1/16" dev "$netdev"
 		n=$((n + 1))

@@ -24,10 +24,22 @@ active() {
 	grep -q ACTIVE "/sys/class/infiniband/$1/ports/1/state"
 }
 
-# addressed ADDRESS: whether mlx5_0 has a GID of this IPv4 address.
+# netdev DEVICE: that of an RDMA device.
+netdev() {
+	ls "/sys/class/infiniband/$1/device/net"
+}
+
+# addressed ADDRESS [DEVICE]: whether the device, mlx5_0 if none is named, has a GID of this IPv4 address.
 addressed() {
 	# shellcheck disable=SC2086 # four numbers
-	grep -qs "$(printf '%02x%02x:%02x%02x$' ${1//./ })" /sys/class/infiniband/mlx5_0/ports/1/gids/*
+	grep -qs "$(printf '%02x%02x:%02x%02x$' ${1//./ })" "/sys/class/infiniband/${2-mlx5_0}/ports/1/gids/"*
+}
+
+# ipv6 on|off: where it is off, the kernel sends nothing by itself.
+ipv6() {
+	local off=0
+	[ "$1" = on ] || off=1
+	sysctl -qw net.ipv6.conf.all.disable_ipv6=$off net.ipv6.conf.default.disable_ipv6=$off
 }
 
 # drivers DEVICE...: loads the stock drivers and waits for these RDMA devices.

@@ -40,13 +40,9 @@ posted() {
 	fail "$1: WQE fetches, payload reads, whole WQEs are '$observed', should be '$2 $3 $4'"
 }
 
-without_ipv6() {
-	sysctl -qw net.ipv6.conf.all.disable_ipv6="$1" net.ipv6.conf.default.disable_ipv6="$1"
-}
-
 # Nothing but the tests is to use send queues; the tests behind this one are free to.
-trap 'without_ipv6 0' EXIT
-without_ipv6 1
+trap 'ipv6 on' EXIT
+ipv6 off
 
 drivers mlx5_0 mlx5_1
 network

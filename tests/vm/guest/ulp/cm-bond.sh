@@ -14,17 +14,6 @@ set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/cm.sh
 
-# netdev DEVICE: of an RDMA device.
-netdev() {
-	ls "/sys/class/infiniband/$1/device/net"
-}
-
-# has DEVICE: whether it has a GID of the address.
-has() {
-	# shellcheck disable=SC2086 # four numbers
-	grep -qs "$(printf '%02x%02x:%02x%02x$' ${address//./ })" "/sys/class/infiniband/$1/ports/1/gids/"*
-}
-
 # linked NETDEV: whether the bond knows that its link is up.
 linked() {
 	grep -qsx up "/sys/class/net/$1/bonding_slave/mii_status"
@@ -47,7 +36,7 @@ for slave in "$first" "$second"; do
 done
 ip link set bond7 type bond active_slave "$first"
 ip address add "$address/24" dev bond7
-until_true 30 has mlx5_0 || fail "mlx5_0 has no GID of the address"
+until_true 30 addressed "$address" mlx5_0 || fail "mlx5_0 has no GID of the address"
 load mlx5_ulp
 modprobe rdma_cm
 load mlx5_ulp_cm
@@ -55,7 +44,7 @@ before=$(objects)
 
 cm_run connect
 cm_mortal readdressed ip link set bond7 type bond active_slave "$second"
-until_true 30 has mlx5_1 || fail "mlx5_1 has no GID of the address"
+until_true 30 addressed "$address" mlx5_1 || fail "mlx5_1 has no GID of the address"
 cm_run connect
 same_objects "$before"
 

@@ -18,7 +18,7 @@ cm_up
 before=$(objects)
 cm_run connect again to_verbs from_verbs solicited handler refuse listen_twice misuse network
 # By IPv6, with a zone, too. A GID is such an address.
-netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
+netdev=$(netdev mlx5_0)
 gids=/sys/class/infiniband/mlx5_0/ports/1/gids
 ip address add fd00::8/64 dev "$netdev" nodad
 ip address add fe80::8/64 dev "$netdev" nodad

@@ -30,7 +30,7 @@ echo "lost: $lost"
 [ "$lost" -ge 47 ] || fail "$lost messages were lost"
 no_more_faults
 
-netdev=$(ls /sys/class/infiniband/mlx5_0/device/net)
+netdev=$(netdev mlx5_0)
 cm_mortal moved \
 	ip neighbour replace "$address" lladdr 02:00:00:00:00:99 dev "$netdev" nud permanent
 ip neighbour del "$address" dev "$netdev"
