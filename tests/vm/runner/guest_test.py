@@ -18,6 +18,7 @@ The header is the run of comment lines at the top of the script. Lines of the fo
                   runs on these kernels
     kernels       the kernel series that it runs on; all of them by default
     dmesg-allow   regular expression of a whole kernel log line that is expected; may be repeated
+    dmesg-allow-of  files in guest/lib/dmesg with such expressions, one a line
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from pathlib import Path
 
 from .paths import GUEST_TESTS
 
-_KEYS = {"functions", "guests", "cpus", "memory", "timeout", "connectx", "clock", "boot", "when", "kernels", "dmesg-allow"}
+_KEYS = {"functions", "guests", "cpus", "memory", "timeout", "connectx", "clock", "boot", "when", "kernels"}
+_KEYS |= {"dmesg-allow", "dmesg-allow-of"}
+_DMESG = GUEST_TESTS / "lib/dmesg"
 
 
 class HeaderError(Exception):
@@ -77,13 +80,22 @@ def split_list(value: str) -> tuple[str, ...]:
     return tuple(value.replace(",", " ").split())
 
 
+def _lines_of(script: Path, name: str) -> list[str]:
+    """The expressions in a file of lib/dmesg."""
+    try:
+        lines = (_DMESG / name).read_text().splitlines()
+    except OSError as error:
+        raise HeaderError(f"{script}: dmesg-allow-of: {error}") from error
+    return [line for line in lines if not line.startswith("#")]
+
+
 def parse(name: str, script: Path) -> GuestTest:
     """Reads the header of a test's script.
 
     Raises HeaderError, with the file's name, where the header is wrong.
     """
     declared: dict[str, str] = {}
-    allow: list[re.Pattern[str]] = []
+    expressions: list[str] = []
     for line in script.read_text().splitlines():
         if not line.startswith("#"):
             break
@@ -92,14 +104,19 @@ def parse(name: str, script: Path) -> GuestTest:
             continue
         key, value = match[1], match[2].strip()
         if key == "dmesg-allow":
-            try:
-                allow.append(re.compile(value))
-            except re.error as error:
-                raise HeaderError(f"{script}: dmesg-allow: {error}") from error
+            expressions.append(value)
+        elif key == "dmesg-allow-of":
+            for file in split_list(value):
+                expressions += _lines_of(script, file)
         elif key in declared:
             raise HeaderError(f"{script}: {key} is declared twice")
         else:
             declared[key] = value
+
+    try:
+        allow = tuple(re.compile(expression) for expression in expressions)
+    except re.error as error:
+        raise HeaderError(f"{script}: dmesg-allow: {error}") from error
 
     def number(key: str, default: int) -> int:
         value = declared.get(key, str(default))
@@ -133,7 +150,7 @@ def parse(name: str, script: Path) -> GuestTest:
         long="when" in declared and not long_on,
         long_on=tuple(long_on[1:]),
         kernels=split_list(declared.get("kernels", "")),
-        dmesg_allow=tuple(allow),
+        dmesg_allow=allow,
     )
 
 

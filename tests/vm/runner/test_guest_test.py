@@ -37,6 +37,14 @@ class Header(unittest.TestCase):
         self.assertTrue(test.runs_on("debug"))
         self.assertFalse(test.runs_on("7.2"))
 
+    def test_expressions_of_a_file(self) -> None:
+        test = self.parse("# dmesg-allow: one\n# dmesg-allow-of: card-pulled-out firmware-died\n")
+        patterns = [pattern.pattern for pattern in test.dmesg_allow]
+        self.assertEqual(patterns[0], "one")
+        for line in (r"NIC IFC still 7 after 2000ms\.", r"NIC IFC still 0 after 2000ms\."):
+            self.assertEqual([p.removeprefix("mlx5_core [0-9a-f:.]+: ") for p in patterns].count(line), 1)
+        self.assertNotIn("#", "".join(pattern[:1] for pattern in patterns))
+
     def test_long_on_some_kernels(self) -> None:
         test = self.parse("# when: long on 7.2 debug\n")
         self.assertEqual([test.is_long(k) for k in ("7.3", "7.2", "debug")], [False, True, True])
@@ -52,6 +60,7 @@ class Header(unittest.TestCase):
             "when: long on",
             "when: long 7.2",
             "dmesg-allow: (",
+            "dmesg-allow-of: what-there-is-not",
             "cpus: 1\n# cpus: 2",
             "functions: pf,vf\n# guests: 3",
             "functions: pf\n# guests: 2",

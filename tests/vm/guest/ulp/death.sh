@@ -10,18 +10,7 @@
 # boot: own
 # timeout: 400
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
-# dmesg-allow: mlx5_core [0-9a-f:.]+: poll_health:[0-9]+:\(pid [0-9]+\): Fatal error 5 detected
-# dmesg-allow: mlx5_core [0-9a-f:.]+: print_health_info:[0-9]+:\(pid [0-9]+\): Health issue observed, firmware internal error, severity\(2\) CRITICAL:
-# dmesg-allow: mlx5_core [0-9a-f:.]+: print_health_info:[0-9]+:\(pid [0-9]+\): (assert_var\[[0-5]\]|assert_exit_ptr|assert_callra|hw_id|ext_synd|raw fw_ver) 0x[0-9a-f]+
-# dmesg-allow: mlx5_core [0-9a-f:.]+: print_health_info:[0-9]+:\(pid [0-9]+\): (fw_ver [0-9.]+|time [0-9]+|rfr 1|crr 0|severity 2 \(CRITICAL\)|irisc_index 0|synd 0x1: firmware internal error)
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_health_try_recover:[0-9]+:\(pid [0-9]+\): (handling bad device here|starting health recovery flow|health recovery failed)
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_handle_bad_state:[0-9]+:\(pid [0-9]+\): Expected to see disabled NIC but it is full driver
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_error_sw_reset:[0-9]+:\(pid [0-9]+\): (start|end)
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_vsc_sem_set_space:[0-9]+:\(pid [0-9]+\): Failed to set gw space -22
-# dmesg-allow: mlx5_core [0-9a-f:.]+: lock_sem_sw_reset:[0-9]+:\(pid [0-9]+\): Failed to lock SW reset semaphore
-# dmesg-allow: mlx5_core [0-9a-f:.]+: NIC IFC still 0 after 2000ms\.
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_pci_slot_reset:[0-9]+:\(pid [0-9]+\): mlx5_pci_slot_reset: wait vital failed with error code: -110
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_wait_for_pages:[0-9]+:\(pid [0-9]+\): Skipping wait for vf pages stage
+# dmesg-allow-of: firmware-died
 # dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_uninit_one:[0-9]+:\(pid [0-9]+\): mlx5_uninit_one: interface is down, NOP
 
 set -eu

@@ -9,14 +9,7 @@
 # boot: own
 # kernels: 7.3, debug
 # timeout: 180
-# dmesg-allow: mlx5_core [0-9a-f:.]+: poll_health:[0-9]+:\(pid [0-9]+\): Fatal error 1 detected
-# dmesg-allow: mlx5_core [0-9a-f:.]+: print_health_info:[0-9]+:\(pid [0-9]+\): PCI slot is unavailable
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_wait_for_pages:[0-9]+:\(pid [0-9]+\): Skipping wait for vf pages stage
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_health_try_recover:[0-9]+:\(pid [0-9]+\): (handling bad device here|health recovery flow aborted, PCI reads still not working)
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_health_wait_pci_up:[0-9]+:\(pid [0-9]+\): device is being removed, stop waiting for PCI
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_error_sw_reset:[0-9]+:\(pid [0-9]+\): (start|end)
-# dmesg-allow: mlx5_core [0-9a-f:.]+: NIC IFC still 7 after 2000ms\.
-# dmesg-allow: mlx5_core [0-9a-f:.]+: mlx5_uninit_one:[0-9]+:\(pid [0-9]+\): mlx5_uninit_one: interface is down, NOP
+# dmesg-allow-of: card-pulled-out
 # dmesg-allow: mlx5_core [0-9a-f:.]+: wait_func_handle_exec_timeout:[0-9]+:\(pid [0-9]+\): cmd\[[0-9]+\]: (DESTROY_(QP|CQ|MKEY)|DEALLOC_PD)\(0x[0-9a-f]+\) No done completion
 # dmesg-allow: mlx5_core [0-9a-f:.]+: wait_func:[0-9]+:\(pid [0-9]+\): (DESTROY_(QP|CQ|MKEY)|DEALLOC_PD)\(0x[0-9a-f]+\) timeout\. Will cause a leak of a command resource
 
