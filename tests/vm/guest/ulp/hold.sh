@@ -68,7 +68,7 @@ done
 set_param doorbell_max_hold_us 1000000
 echo off > $trace
 echo 'event=post,doorbell' > $trace
-consumer_load held &
+consumer_load held_long &
 test=$!
 until second_waits; do :; done
 set_param doorbell_max_hold_us 50
