@@ -35,12 +35,15 @@ move
 expect "lines while it is off" "$(lines '')" 0
 
 echo on > $trace
+echo on > $debugfs/mlx5_1/trace
 move
 prefix='^\[[0-9]+\.[0-9]{6}\] QP[0-9]+ PID[0-9]+ : '
 expect "posts" "$(lines "${prefix}WQE Post$")" 8
 expect "doorbells" "$(lines "${prefix}Doorbell Write$")" 8
 expect "completions" "$(lines "${prefix}Completion$")" 8
 expect "all lines" "$(lines '')" 24
+expect "lines of the other device" "$(wc -l < $debugfs/mlx5_1/trace)" 0
+echo off > $debugfs/mlx5_1/trace
 
 # A filter by event, then one by queue as well.
 echo 'off' > $trace
