@@ -86,11 +86,14 @@ echo none > /sys/block/ulpblk_d/queue/scheduler
 sync $disk
 rung=$(disk_stat doorbells)
 held=$(counted rung_hold)
+last=$(counted rung_last)
 fio --name=batch --filename=$disk --direct=1 --ioengine=libaio --bs=4k --rw=randwrite --iodepth=16 \
 	--iodepth_batch_submit=16 --iodepth_batch_complete_min=16 --io_size=512k --size=4m --minimal > "$RESULTS/fio.txt"
 rung=$(($(disk_stat doorbells) - rung))
 echo "$rung doorbells for 128 writes"
 expect "doorbells of the hold time" "$(counted rung_hold)" "$held"
+last=$(($(counted rung_last) - last))
+[ $last -ge 8 ] || fail "$last doorbells at the end of a batch, for 8 batches"
 [ $rung -le 24 ] || fail "$rung doorbells for 128 writes in batches of 16"
 
 disk_off
