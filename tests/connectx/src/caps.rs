@@ -55,6 +55,12 @@ pub const MAX_WQE_SIZE_RQ: u32 = 512;
 pub const LOG_MAX_MSG: u32 = 30;
 /// log2 of the READs and atomics of a QP that can be on their way at a time, in each direction.
 pub const LOG_MAX_RA: u32 = 4;
+/// log2 of the number of flow tables.
+pub const LOG_MAX_FT: u32 = 10;
+/// log2 of the largest flow table.
+pub const LOG_MAX_FT_SIZE: u32 = 20;
+/// log2 of the entries of all flow tables together.
+pub const LOG_MAX_FLOW: u32 = 16;
 /// log2 of the number of multicast groups.
 pub const LOG_MAX_MCG: u32 = 8;
 /// QPs that can be attached to one multicast group.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{bad_param, op_mod, CmdError, CmdResult, Command, Input, OutputBox, Status};
+use crate::caps::LOG_MAX_FT_SIZE;
 use crate::hca::Hca;
 use crate::ifc::{self, Field};
 use crate::net::flow::{is_known, Destination, Entry, FlowTable, Group, MATCH_LEN};
@@ -78,8 +79,6 @@ const DEST_FLOW_TABLE: u32 = 1;
 const DEST_TIR: u32 = 2;
 /// Actions that entries may have: allow, drop, forward.
 const ACTIONS: u32 = 1 | 2 | 4;
-/// log2 of the largest table.
-const LOG_MAX_SIZE: u32 = 20;
 /// Most destinations of an entry.
 const MAX_DESTINATIONS: usize = 16;
 
@@ -131,7 +130,7 @@ fn create_table(hca: &mut Hca, input: Input<'_>, out: &mut OutputBox) -> CmdResu
         flow_table_context.log_size
     );
     let log_size = input.get(log_size);
-    if log_size > LOG_MAX_SIZE {
+    if log_size > LOG_MAX_FT_SIZE {
         return Err(CmdError::new(Status::BadSize, "flow table is too large"));
     }
     let context = field!(mlx5_ifc_create_flow_table_in_bits, flow_table_context);
@@ -326,14 +325,7 @@ fn delete_entry(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult
     check_side!(input, mlx5_ifc_delete_fte_in_bits);
     let table = input.get(field!(mlx5_ifc_delete_fte_in_bits, table_id));
     let index = input.get(field!(mlx5_ifc_delete_fte_in_bits, flow_index));
-    let entry = hca
-        .net
-        .steering
-        .tables
-        .find_mut(table)?
-        .entries
-        .remove(&index);
-    let entry = entry.ok_or(CmdError::new(Status::BadIndex, "no such flow table entry"))?;
+    let entry = hca.net.steering.remove_entry(table, index)?;
     release(hca, &entry);
     Ok(())
 }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::frame::{Addresses, Headers, TCP, UDP};
+use crate::caps::{LOG_MAX_FLOW, LOG_MAX_FT};
 use crate::cmd::{bad_param, CmdError, CmdResult, Status};
 use crate::field;
 use crate::ifc::{self, Field};
@@ -65,6 +66,9 @@ pub fn is_known(mask: &[u8; MATCH_LEN]) -> bool {
 /// Tables that a frame may pass: more means a loop.
 const MAX_STEPS: usize = 128;
 
+/// log2 of the number of flow groups. No capability tells it: it is some for each table.
+const LOG_MAX_GROUPS: u32 = 14;
+
 /// Where an entry sends a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
@@ -120,14 +124,17 @@ pub struct Steering {
     pub groups: Table<Group>,
     /// The first table on the receive side.
     pub root: Option<u32>,
+    /// Entries of all tables.
+    entries: usize,
 }
 
 impl Default for Steering {
     fn default() -> Self {
         Self {
-            tables: Table::new("flow_table", 1, 1 << 10),
-            groups: Table::new("flow_group", 1, 1 << 16),
+            tables: Table::new("flow_table", 1, 1 << LOG_MAX_FT),
+            groups: Table::new("flow_group", 1, 1 << LOG_MAX_GROUPS),
             root: None,
+            entries: 0,
         }
     }
 }
@@ -187,15 +194,10 @@ fn match_param(headers: &Headers) -> [u8; MATCH_LEN] {
 impl Steering {
     /// Live objects of each kind.
     pub fn objects(&self) -> Vec<(&'static str, usize)> {
-        let entries = self
-            .tables
-            .iter()
-            .map(|(_, table)| table.entries.len())
-            .sum();
         vec![
             (self.tables.kind(), self.tables.len()),
             (self.groups.kind(), self.groups.len()),
-            ("flow_table_entry", entries),
+            ("flow_table_entry", self.entries),
         ]
     }
 
@@ -203,7 +205,8 @@ impl Steering {
     ///
     /// # Errors
     ///
-    /// When table or group do not exist, do not belong together, or the index is not the group's.
+    /// When table or group do not exist, do not belong together, or the index is not the group's; `EXCEED_LIM` when
+    /// there are as many entries as the capabilities say (`log_max_flow`).
     pub fn set_entry(&mut self, table: u32, index: u32, entry: Entry) -> CmdResult<Option<Entry>> {
         let group = self.groups.find(entry.group)?;
         let (first, last) = group.range;
@@ -216,7 +219,28 @@ impl Steering {
                 "index outside of the flow group",
             ));
         }
-        Ok(self.tables.find_mut(table)?.entries.insert(index, entry))
+        let entries = &mut self.tables.find_mut(table)?.entries;
+        if self.entries >= 1 << LOG_MAX_FLOW && !entries.contains_key(&index) {
+            return Err(CmdError::new(
+                Status::ExceedLim,
+                "number of flow table entries exhausted",
+            ));
+        }
+        let old = entries.insert(index, entry);
+        self.entries += usize::from(old.is_none());
+        Ok(old)
+    }
+
+    /// Takes an entry out of a table.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such table, or no such entry in it.
+    pub fn remove_entry(&mut self, table: u32, index: u32) -> CmdResult<Entry> {
+        let entry = self.tables.find_mut(table)?.entries.remove(&index);
+        let entry = entry.ok_or(CmdError::new(Status::BadIndex, "no such flow table entry"))?;
+        self.entries = self.entries.saturating_sub(1);
+        Ok(entry)
     }
 
     /// The TIRs that a frame reaches.
@@ -264,107 +288,4 @@ impl Steering {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(dmac: [u8; 6]) -> Headers {
-        let mut frame = [dmac, [2, 0, 0, 0, 0, 9]].concat();
-        frame.extend([8, 6]);
-        Headers::parse(&frame).unwrap()
-    }
-
-    fn table(steering: &mut Steering, miss: Option<u32>) -> u32 {
-        let table = FlowTable {
-            log_size: 4,
-            level: 0,
-            miss,
-            entries: BTreeMap::new(),
-        };
-        steering.tables.insert(table).unwrap()
-    }
-
-    fn group(steering: &mut Steering, table: u32, dmac: bool) -> u32 {
-        let mut mask = Box::new([0; MATCH_LEN]);
-        if dmac {
-            let field = field!(mlx5_ifc_fte_match_set_lyr_2_4_bits, dmac_47_16);
-            ifc::set(&mut mask[..], field, u32::MAX);
-        }
-        let group = Group {
-            table,
-            range: (0, 15),
-            mask,
-        };
-        steering.groups.insert(group).unwrap()
-    }
-
-    fn entry(group: u32, dmac: [u8; 6], action: u32, to: Destination) -> Entry {
-        Entry {
-            group,
-            action,
-            value: Box::new(match_param(&headers(dmac))),
-            destinations: vec![to],
-        }
-    }
-
-    #[test]
-    fn the_first_match_decides_and_a_miss_goes_on() {
-        let mut s = Steering::default();
-        let last = table(&mut s, None);
-        let first = table(&mut s, Some(last));
-        let by_mac = group(&mut s, first, true);
-        let any = group(&mut s, last, false);
-        let a = [2, 0, 0, 0, 0, 1];
-        let b = [6, 0, 0, 0, 0, 1];
-        let c = [10, 0, 0, 0, 0, 1];
-        s.set_entry(first, 0, entry(by_mac, a, 4, Destination::Tir(7)))
-            .unwrap();
-        s.set_entry(first, 1, entry(by_mac, b, 2, Destination::Tir(7)))
-            .unwrap();
-        s.set_entry(last, 0, entry(any, a, 4, Destination::Tir(8)))
-            .unwrap();
-        assert!(s.steer(&headers(a)).is_empty());
-        s.root = Some(first);
-        assert_eq!(s.steer(&headers(a)), [7]);
-        assert!(s.steer(&headers(b)).is_empty());
-        assert_eq!(s.steer(&headers(c)), [8]);
-    }
-
-    #[test]
-    fn what_a_frame_is_matched_by_is_known_and_nothing_else() {
-        let mut frame = [[2; 6], [4; 6]].concat();
-        frame.extend([0x81, 0, 0, 5, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 9, UDP]);
-        frame.extend([0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4, 0, 8, 0, 0]);
-        let param = match_param(&Headers::parse(&frame).unwrap());
-        assert!(is_known(&param) && is_known(&[0; MATCH_LEN]));
-        let unknown = (0..MATCH_LEN * 8).filter(|bit| {
-            let mut mask = [0; MATCH_LEN];
-            mask[bit / 8] = 0x80 >> (bit % 8);
-            !is_known(&mask)
-        });
-        // Sizes in bits: MACs, types, tags and VLAN id, protocol, version, fragment, ports; addresses.
-        let known = 2 * 48 + 16 + 1 + 1 + 12 + 8 + 4 + 1 + 2 + 4 * 16 + 2 * 128;
-        assert_eq!(unknown.count(), MATCH_LEN * 8 - known);
-    }
-
-    #[test]
-    fn a_loop_ends() {
-        let mut s = Steering::default();
-        let t = table(&mut s, None);
-        let any = group(&mut s, t, false);
-        s.set_entry(t, 0, entry(any, [2; 6], 4, Destination::Table(t)))
-            .unwrap();
-        s.root = Some(t);
-        assert!(s.steer(&headers([2; 6])).is_empty());
-    }
-
-    #[test]
-    fn entries_belong_to_their_group() {
-        let mut s = Steering::default();
-        let (t, u) = (table(&mut s, None), table(&mut s, None));
-        let g = group(&mut s, t, false);
-        let e = entry(g, [2; 6], 4, Destination::Tir(1));
-        assert!(s.set_entry(u, 0, e.clone()).is_err());
-        assert!(s.set_entry(t, 16, e.clone()).is_err());
-        assert!(s.set_entry(t, 15, e).unwrap().is_none());
-    }
-}
+mod tests;
