@@ -337,6 +337,7 @@ impl Hca {
             self.io.next_deadline(),
             cq::next_deadline(self),
             qp::next_deadline(self),
+            net::next_deadline(self),
             self.held.next_deadline(),
         ];
         deadlines.into_iter().flatten().min()

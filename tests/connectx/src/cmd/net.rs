@@ -204,7 +204,7 @@ fn modify_rq(hca: &mut Hca, input: Input<'_>, _: &mut OutputBox) -> CmdResult {
         ifc::set(&mut rq.context, field!(mlx5_ifc_rqc_bits, vsd), vsd);
     }
     if next == State::Error {
-        rq::flush(hca, rqn);
+        rq::fail(hca, rqn);
     }
     Ok(())
 }

@@ -212,6 +212,7 @@ impl Base {
         let (page, record) = self.page();
         let mut input = build!(0x908, mlx5_ifc_create_rq_in_bits;
             ctx.cqn = self.cqn,
+            ctx.flush_in_error_en = 1u32,
             ctx.wq.wq_type = 1u32,
             ctx.wq.pd = self.pd,
             ctx.wq.uar_page = self.uar,

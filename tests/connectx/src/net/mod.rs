@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use crate::caps::{LOG_MAX_SQ_RQ, LOG_MAX_TIR_TIS_RQT};
 use crate::hca::Hca;
 use crate::table::Table;
+use crate::timers::Timers;
 use crate::uar::Doorbell;
 
 use flow::Steering;
@@ -58,6 +59,8 @@ pub struct Net {
     pub steering: Steering,
     /// SQs that may have something to do.
     ready: VecDeque<u32>,
+    /// When to look for receives in RQs in error.
+    flushing: Timers,
 }
 
 impl Default for Net {
@@ -70,6 +73,7 @@ impl Default for Net {
             rqts: Table::new("rqt", 1, 1 << LOG_MAX_TIR_TIS_RQT),
             steering: Steering::default(),
             ready: VecDeque::new(),
+            flushing: Timers::default(),
         }
     }
 }
@@ -110,8 +114,9 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
     hca.net.schedule(doorbell.qpn);
 }
 
-/// Serves SQs in turn, about `budget` WQEs in all; true if more could be done at once.
+/// Flushes RQs, and serves SQs in turn, about `budget` WQEs in all; true if more could be done at once.
 pub fn run(hca: &mut Hca, budget: u32) -> bool {
+    rq::run(hca);
     let mut left = budget;
     while left > 0 {
         let Some(sqn) = hca.net.ready.pop_front() else {
@@ -132,7 +137,12 @@ pub fn run(hca: &mut Hca, budget: u32) -> bool {
     !hca.net.ready.is_empty()
 }
 
-/// A frame from the wire that is not RoCE.
+/// When [`run`] must be called next.
+pub fn next_deadline(hca: &Hca) -> Option<u64> {
+    hca.net.flushing.next()
+}
+
+/// A frame from the wire that is not RoCE, or that comes to a virtual port without it.
 pub fn receive(hca: &mut Hca, frame: &[u8]) {
     let headers = Headers::parse(frame).filter(|headers| hca.vport.accepts(headers.dmac));
     let delivered = headers.is_some_and(|headers| deliver(hca, &headers, frame, Origin::Wire));

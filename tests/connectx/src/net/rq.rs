@@ -15,6 +15,7 @@ use crate::hca::Hca;
 use crate::ifc;
 use crate::io::Io;
 use crate::mkey::{Access, Fault, Mkeys, Right, Span, RESERVED_LKEY};
+use crate::qp::error::POLL_INTERVAL;
 use crate::wqe::data::{Data, SIZE as SEGMENT};
 
 /// Word of the doorbell record with the producer counter of a receive queue.
@@ -155,7 +156,7 @@ pub(super) fn receive(hca: &mut Hca, rqn: u32, hash: Hash, frame: &[u8]) -> bool
         Ok(_) => {}
         Err(Unusable(why)) => {
             log::error!("RQ {rqn:#x}: {why}");
-            rq.set_state(State::Error);
+            fail(hca, rqn);
             return false;
         }
     }
@@ -163,7 +164,9 @@ pub(super) fn receive(hca: &mut Hca, rqn: u32, hash: Hash, frame: &[u8]) -> bool
     let mut wqe = vec![0; rq.wq.stride()];
     if rq.wq.read(io, Kind::RecvWqeFetch, index, &mut wqe).is_err() {
         log::error!("RQ {rqn:#x}: ring is no memory");
-        rq.set_state(State::Error);
+        rq.consumer = index.wrapping_add(1);
+        complete_failed(hca, rqn, index, Syndrome::LOCAL_QP_OPERATION);
+        fail(hca, rqn);
         return false;
     }
     let stripped = rq.strips_vlan().then(|| strip(frame)).flatten();
@@ -184,9 +187,8 @@ pub(super) fn receive(hca: &mut Hca, rqn: u32, hash: Hash, frame: &[u8]) -> bool
     io.counters.recv_wqes += 1;
     rq.consumer = index.wrapping_add(1);
     if !written {
-        rq.set_state(State::Error);
         complete_failed(hca, rqn, index, Syndrome::LOCAL_PROTECTION);
-        flush(hca, rqn);
+        fail(hca, rqn);
         return false;
     }
     let ip = Headers::parse(frame).and_then(|headers| headers.ip);
@@ -218,12 +220,31 @@ fn complete_failed(hca: &mut Hca, rqn: u32, index: u16, syndrome: Syndrome) {
     let _ = crate::cq::post(cqs, eqs, io, rq.cqn, entry);
 }
 
-/// A queue is in error: completes what is posted as flushed, if it is to do that.
-pub fn flush(hca: &mut Hca, rqn: u32) {
+/// Puts a queue in error. What is posted completes as flushed, if the queue is to do that; so does what is posted later.
+pub fn fail(hca: &mut Hca, rqn: u32) {
+    if let Some(rq) = hca.net.rqs.get_mut(rqn) {
+        rq.set_state(State::Error);
+    }
+    flush(hca, rqn);
+}
+
+/// Flushes again the queues in error whose time has come.
+pub(super) fn run(hca: &mut Hca) {
+    while let Some(rqn) = hca.net.flushing.pop_due(hca.io.now) {
+        flush(hca, rqn);
+    }
+}
+
+/// Completes what is posted to a queue in error as flushed. No doorbell tells of a receive: the device looks now and
+/// then.
+fn flush(hca: &mut Hca, rqn: u32) {
     let Hca { net, io, .. } = hca;
-    let Some(rq) = net.rqs.get_mut(rqn).filter(|rq| rq.flushes) else {
+    let in_error = |rq: &&mut Rq| rq.flushes && rq.state == State::Error;
+    let Some(rq) = net.rqs.get_mut(rqn).filter(in_error) else {
         return;
     };
+    let again = io.now.saturating_add(POLL_INTERVAL);
+    net.flushing.set(rqn, Some(again));
     let (first, posted) = (rq.consumer, rq.posted(io).unwrap_or(0));
     rq.consumer = first.wrapping_add(posted);
     for ahead in 0..posted {

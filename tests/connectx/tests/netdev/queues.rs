@@ -2,6 +2,7 @@
 
 //! Send and receive queues.
 
+use connectx::driver::MEMORY;
 use connectx::field;
 
 use crate::stage::*;
@@ -13,6 +14,7 @@ const BAD_PARAM: u8 = 0x3;
 /// `op_own` of failures, first pass.
 const REQ_ERR: u8 = 13 << 4;
 const RESP_ERR: u8 = 14 << 4;
+const OPERATION: u8 = 2;
 const PROTECTION: u8 = 4;
 const FLUSHED: u8 = 5;
 
@@ -182,6 +184,54 @@ fn a_receive_queue_in_error_flushes() {
     n.post_receive(0, 1024);
     assert_eq!(n.modify_rq(1, 3), 0);
     assert_eq!(verdict(&mut n, RECV_CQ, 0), (RESP_ERR, FLUSHED, 0));
+}
+
+#[test]
+fn what_is_posted_to_a_receive_queue_in_error_is_flushed_as_well() {
+    let mut n = Netdev::new();
+    assert_eq!(n.modify_rq(1, 3), 0);
+    let mut now = n.driver.now;
+    for index in 0..2 {
+        n.post_receive(index, 1024);
+        assert_eq!(n.cqe(RECV_CQ, index.into())[63], 0xf1, "no doorbell");
+        now = n.driver.hca.next_deadline().expect("a look later").max(now);
+        n.driver.hca.run(now, 64);
+        let flushed = (RESP_ERR, FLUSHED, index);
+        assert_eq!(verdict(&mut n, RECV_CQ, index.into()), flushed);
+    }
+    // A queue in reset is none in error.
+    assert_eq!(n.modify_rq(3, 0), 0);
+    n.post_receive(2, 1024);
+    n.driver.hca.run(now + 1_000_000_000, 64);
+    assert_eq!(n.cqe(RECV_CQ, 2)[63], 0xf1);
+    assert_eq!(n.driver.hca.next_deadline(), None);
+}
+
+#[test]
+fn a_receive_ring_that_is_no_memory_fails_and_flushes() {
+    let mut n = Netdev::with_receive_queue_at(MEMORY as u64, RECEIVE_RECORD);
+    let own = n.driver.hca.config.mac;
+    n.driver.write(RECEIVE_RECORD, &3u32.to_be_bytes());
+    n.driver.hca.receive(1, &frame(own, 100));
+    assert_eq!(verdict(&mut n, RECV_CQ, 0), (RESP_ERR, OPERATION, 0));
+    for index in 1..3 {
+        let flushed = (RESP_ERR, FLUSHED, index as u16);
+        assert_eq!(verdict(&mut n, RECV_CQ, index), flushed);
+    }
+    assert_eq!(n.cqe(RECV_CQ, 3)[63], 0xf1);
+    assert_eq!(n.modify_rq(3, 0), 0);
+}
+
+#[test]
+fn a_receive_record_that_is_no_memory_stops_the_queue() {
+    let mut n = Netdev::with_receive_queue_at(RQ, MEMORY as u64);
+    let own = n.driver.hca.config.mac;
+    n.driver.hca.receive(1, &frame(own, 100));
+    // Nobody knows what is posted.
+    n.driver.hca.run(1_000_000_000, 64);
+    assert_eq!(n.cqe(RECV_CQ, 0)[63], 0xf1);
+    assert_eq!(n.modify_rq(1, 1), BAD_RES_STATE);
+    assert_eq!(n.modify_rq(3, 0), 0);
 }
 
 #[test]

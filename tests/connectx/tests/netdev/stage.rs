@@ -13,8 +13,10 @@ const EQ: u64 = FREE;
 pub const SEND_CQ: u64 = FREE + 0x1000;
 pub const RECV_CQ: u64 = FREE + 0x2000;
 pub const SQ: u64 = FREE + 0x3000;
-const RQ: u64 = FREE + 0x4000;
+pub const RQ: u64 = FREE + 0x4000;
 pub const RECORDS: u64 = FREE + 0x5000;
+/// The doorbell record of the receive queue.
+pub const RECEIVE_RECORD: u64 = RECORDS + 192;
 const SENT: u64 = FREE + 0x8000;
 pub const RECEIVED: u64 = FREE + 0x1_0000;
 
@@ -87,6 +89,15 @@ impl Netdev {
     }
 
     pub fn of(kind: Kind) -> Self {
+        Self::build(kind, RQ, RECEIVE_RECORD)
+    }
+
+    /// The receive queue has its ring and its doorbell record elsewhere.
+    pub fn with_receive_queue_at(ring: u64, record: u64) -> Self {
+        Self::build(Kind::Pf, ring, record)
+    }
+
+    fn build(kind: Kind, ring: u64, record: u64) -> Self {
         let mut driver = Driver::initialized(kind);
         let uar = driver.create(&command(0x802, 0, 16));
         let pd = driver.create(&command(0x800, 0, 16));
@@ -154,8 +165,8 @@ impl Netdev {
             uar,
             pd,
             5,
-            RECORDS + 192,
-            RQ,
+            record,
+            ring,
             flush_in_error_en = 1
         );
 
@@ -318,7 +329,7 @@ impl Netdev {
         wqe.extend([0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         self.driver.write(RQ + 32 * u64::from(index % 16), &wqe);
         let counter = u32::from(index.wrapping_add(1)).to_be_bytes();
-        self.driver.write(RECORDS + 192, &counter);
+        self.driver.write(RECEIVE_RECORD, &counter);
     }
 
     pub fn cqe(&mut self, cq: u64, index: u64) -> [u8; 64] {
