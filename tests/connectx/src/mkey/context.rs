@@ -11,8 +11,8 @@ pub const CONTEXT_LEN: usize = crate::size!(mlx5_ifc_mkc_bits);
 /// Bytes of a translation entry unit, in which commands and UMR count.
 pub const OCTWORD: usize = 16;
 
-/// Units that UMR writes at a time.
-const UMR_GROUP: usize = 4;
+/// Units that UMR writes at a time: 64 bytes (`MLX5_UMR_FLEX_ALIGNMENT`).
+pub(super) const UMR_GROUP: usize = 4;
 
 /// How an address in the key becomes a guest address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 //! Changes of memory keys by a WQE: fast registration, invalidation, and what `mlx5_ib` does to user memory regions.
 
-use super::context::{BadContext, Mkey, CONTEXT_LEN, OCTWORD};
+use super::context::{BadContext, Mkey, CONTEXT_LEN, OCTWORD, UMR_GROUP};
 use crate::field;
 use crate::ifc::Field;
 use crate::wqe::umr::{flags, mask, UmrCtrl};
@@ -69,6 +69,10 @@ pub enum UmrFault {
     Pd = 0x66,
     /// The key is one of pages, and the queue must not register pages.
     Pages = 0x67,
+    /// The translation entries start or end amid a group of 64 bytes: "UMR copies MTTs in units of
+    /// `MLX5_UMR_FLEX_ALIGNMENT` bytes, so we need to align the offset and length accordingly"
+    /// (`drivers/infiniband/hw/mlx5/umr.c`).
+    Alignment = 0x68,
 }
 
 impl From<BadContext> for UmrFault {
@@ -123,6 +127,10 @@ pub fn apply(
     let entries = entries.get(..announced.min(entries.len()));
     let entries = entries.unwrap_or_default();
     let first = first_entry(ctrl);
+    let counts = [usize::from(ctrl.xlt_octowords), first];
+    if counts.iter().any(|units| units % UMR_GROUP != 0) {
+        return Err(UmrFault::Alignment);
+    }
     // None of the fields changes how many entries the key has room for, so that all is known to work before the
     // first change. A copy of the key to try on would be a copy of all its entries.
     mkey.check_room(first, entries.len())?;
@@ -187,11 +195,11 @@ mod tests {
     #[test]
     fn registers_and_invalidates() {
         let mut key = fresh();
-        let list: Vec<u8> = [0x5003u64, 0x6003, 0, 0]
+        let list: Vec<u8> = [0x5003u64, 0x6003, 0, 0, 0, 0, 0, 0]
             .iter()
             .flat_map(|e| e.to_be_bytes())
             .collect();
-        let register = ctrl(flags::CHECK_NOT_FREE, REGISTER, 2);
+        let register = ctrl(flags::CHECK_NOT_FREE, REGISTER, 4);
         apply(&mut key, VARIANT, &register, &segment(), &list).unwrap();
         assert!(!key.is_free());
         assert_eq!(
@@ -225,14 +233,14 @@ mod tests {
     #[test]
     fn refusals_leave_the_key_alone() {
         let mut key = fresh();
-        let too_many = vec![0; 9 * OCTWORD];
+        let too_many = vec![0; 12 * OCTWORD];
         for (ctrl, entries) in [
-            (ctrl(0, REGISTER, 9), too_many.as_slice()),
+            (ctrl(0, REGISTER, 12), too_many.as_slice()),
             (
                 UmrCtrl {
                     flags: flags::TRANSLATION_OFFSET,
-                    xlt_offset: 7,
-                    ..ctrl(0, REGISTER, 2)
+                    xlt_offset: 4,
+                    ..ctrl(0, REGISTER, 8)
                 },
                 too_many.as_slice(),
             ),
@@ -258,20 +266,42 @@ mod tests {
     #[test]
     fn writes_at_an_offset() {
         let mut key = fresh();
-        let mut at = ctrl(flags::TRANSLATION_OFFSET, 0, 1);
-        at.xlt_offset = 7;
-        apply(&mut key, VARIANT, &at, &segment(), &[0xaa; OCTWORD]).unwrap();
-        assert_eq!(key.entry(7), Some(&[0xaa; OCTWORD]));
-        assert_eq!(key.entry(6), Some(&[0; OCTWORD]));
+        let list = [0xaa; UMR_GROUP * OCTWORD];
+        let mut at = ctrl(flags::TRANSLATION_OFFSET, 0, 4);
+        at.xlt_offset = 4;
+        apply(&mut key, VARIANT, &at, &segment(), &list).unwrap();
+        assert_eq!(key.entry(4), Some(&[0xaa; OCTWORD]));
+        assert_eq!(key.entry(3), Some(&[0; OCTWORD]));
         at.xlt_offset = 8;
         assert_eq!(
-            apply(&mut key, VARIANT, &at, &segment(), &[0xaa; OCTWORD]),
+            apply(&mut key, VARIANT, &at, &segment(), &list),
             Err(UmrFault::Context)
         );
         at.xlt_offset_47_16 = u32::MAX;
         assert_eq!(
-            apply(&mut key, VARIANT, &at, &segment(), &[0xaa; OCTWORD]),
+            apply(&mut key, VARIANT, &at, &segment(), &list),
             Err(UmrFault::Context)
         );
+    }
+
+    #[test]
+    fn entries_come_in_whole_groups() {
+        let mut key = fresh();
+        let list = [0xaa; 8 * OCTWORD];
+        for (offset, count) in [(0, 1), (0, 2), (0, 5), (1, 4), (2, 4), (6, 2)] {
+            let mut at = ctrl(flags::TRANSLATION_OFFSET, 0, count);
+            at.xlt_offset = offset;
+            assert_eq!(
+                apply(&mut key, VARIANT, &at, &segment(), &list),
+                Err(UmrFault::Alignment),
+                "{count} at {offset}"
+            );
+        }
+        assert_eq!(key.entry(0), None);
+        // Without the flag, what stands in place of the offset means nothing.
+        let mut at = ctrl(0, 0, 4);
+        at.xlt_offset = 1;
+        apply(&mut key, VARIANT, &at, &segment(), &list).unwrap();
+        assert_eq!(key.entry(0), Some(&[0xaa; OCTWORD]));
     }
 }
