@@ -302,7 +302,7 @@ impl Hca {
         let passes = self.port.link_up() && self.port.carries(frame.len());
         if self.removed || self.state != State::Initialized || !passes {
             self.io.counters.frames_dropped += 1;
-        } else if crate::wire::net::parse(frame).is_some() {
+        } else if self.vport.speaks_roce() && crate::wire::net::parse(frame).is_some() {
             qp::delivery::receive(self, frame);
         } else {
             net::receive(self, frame);

@@ -101,6 +101,11 @@ impl Default for RoceAddresses {
 }
 
 impl RoceAddresses {
+    /// No addresses at all.
+    pub const NONE: &'static Self = &Self {
+        entries: Vec::new(),
+    };
+
     /// The entry at an index.
     pub fn get(&self, index: u32) -> Option<&RoceAddress> {
         self.entries.get(index as usize)?.as_ref()
@@ -188,6 +193,16 @@ impl NicVport {
         let mut mac = [0; 6];
         mac.copy_from_slice(&address[2..]);
         mac
+    }
+
+    /// Whether the function speaks RoCE (`roce_en`). If not, it has raw Ethernet queue pairs alone (`enable_roce` in
+    /// the kernel's `Documentation/networking/devlink/mlx5.rst`): its other queue pairs have no address that packets
+    /// come from or go to, and a frame with one in it is a frame like any other.
+    pub fn speaks_roce(&self) -> bool {
+        ifc::flag(
+            &self.context,
+            field!(mlx5_ifc_nic_vport_context_bits, roce_en),
+        )
     }
 
     /// Whether a frame to this address is for the function, from whomever.

@@ -4,7 +4,7 @@
 
 use super::{bad_param, CmdError, CmdResult, Command, Input, OutputBox, Status};
 use crate::buffer::QueueBuffer;
-use crate::caps::{LOG_MAX_QP_SIZE, MAX_WQE_SIZE_RQ, PKEYS};
+use crate::caps::{LOG_MAX_QP_SIZE, MAX_WQE_SIZE_RQ};
 use crate::hca::Hca;
 use crate::ifc;
 use crate::qp::context::{unsupported, Attributes, Context, ReceiveKind, Service};
@@ -279,9 +279,16 @@ fn modify(
     Ok(())
 }
 
-/// A connection needs a source address that can exist.
+/// Packets need a virtual port that speaks RoCE, and those of a connection a source address that can exist.
 fn check_path(hca: &Hca, transition: &Transition, attributes: &Attributes) -> CmdResult {
-    if transition.to != State::ReadyToReceive || !attributes.service.is_connected() {
+    // The driver's own queue pair for UMR sends none.
+    if transition.to != State::ReadyToReceive || attributes.service == Service::RegUmr {
+        return Ok(());
+    }
+    if !hca.vport.speaks_roce() {
+        return bad_param("RoCE is off on the virtual port");
+    }
+    if !attributes.service.is_connected() {
         return Ok(());
     }
     if hca.gids.get(attributes.path.src_index.into()).is_none() {
@@ -293,15 +300,16 @@ fn check_path(hca: &Hca, transition: &Transition, attributes: &Attributes) -> Cm
     Ok(())
 }
 
-/// The set of counters, if it is another one now, and the P_Key have to be there.
+/// The set of counters, if it is another one now, and the P_Key have to be there. A RoCE port has one P_Key
+/// (`pkey_tbl_len` of `mlx5_query_port_roce` in the kernel): the other entries of the table are empty.
 fn check_indices(hca: &Hca, context: &Context, new: &Attributes, old: &Attributes) -> CmdResult {
     // Set 0 counts for nobody.
     if new.counter_set != old.counter_set && new.counter_set != 0 {
         hca.q_counters.find(new.counter_set)?;
     }
     let pkey = field!(mlx5_ifc_qpc_bits, primary_address_path.pkey_index);
-    if ifc::get(context, pkey) >= PKEYS {
-        return Err(CmdError::new(Status::BadIndex, "no such P_Key"));
+    if ifc::get(context, pkey) != 0 {
+        return Err(CmdError::new(Status::BadIndex, "no P_Key at this index"));
     }
     Ok(())
 }

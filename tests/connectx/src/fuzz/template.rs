@@ -49,7 +49,9 @@ impl Base {
         base.eqn = driver.create(&base.eq());
         base.cqn = driver.create(&base.cq());
         driver.create(&base.mkey());
-        driver.execute(&base.gid(), 16);
+        for input in [Self::roce(), base.gid()] {
+            driver.execute(&input, 16);
+        }
         base
     }
 
@@ -99,6 +101,14 @@ impl Base {
             memory_key_mkey_entry.length64 = 1u32,
             memory_key_mkey_entry.pd = self.pd,
             memory_key_mkey_entry.qpn = 0xff_ffffu32,
+        )
+    }
+
+    /// RoCE on the virtual port.
+    fn roce() -> Vec<u8> {
+        build!(0x755, mlx5_ifc_modify_nic_vport_context_in_bits;
+            field_select.roce_en = 1u32,
+            nic_vport_context.roce_en = 1u32,
         )
     }
 

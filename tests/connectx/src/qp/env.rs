@@ -56,6 +56,7 @@ pub fn split(hca: &mut Hca) -> (&mut Qps, Env<'_>) {
         mkeys,
         srqs,
         gids,
+        vport,
         q_counters,
         caps,
         ..
@@ -66,7 +67,10 @@ pub fn split(hca: &mut Hca) -> (&mut Qps, Env<'_>) {
         cqs,
         mkeys,
         srqs,
-        addresses: gids,
+        addresses: match vport.speaks_roce() {
+            true => gids,
+            false => RoceAddresses::NONE,
+        },
         q_counters,
         host_order_atomics: caps.atomics_in_host_order(),
     };

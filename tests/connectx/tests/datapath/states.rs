@@ -7,6 +7,9 @@ use connectx::wqe::opcode::Opcode;
 
 use crate::bench::*;
 
+/// Status byte of a refusal.
+const BAD_PARAM: u8 = 0x3;
+
 #[test]
 fn the_error_state_flushes_both_queues_in_order_and_later_posts_too() {
     let mut p = Pair::new(Link::default(), 8192);
@@ -132,5 +135,56 @@ fn a_doorbell_before_rts_is_lost() {
     b.settle();
     for _ in 0..3 {
         success(b.sides[0].poll(&mut cq));
+    }
+}
+
+#[test]
+fn without_roce_queue_pairs_neither_connect_nor_hear_nor_speak() {
+    let mut p = Pair::new(Link::default(), 8192);
+    let segments = [remote(p.dst, p.rkey).to_vec(), inline(b"x")].concat();
+    // The peer does not hear: the packets are frames like others to it.
+    p.b.sides[1].set_roce(false);
+    p.expect(
+        Opcode::RDMA_WRITE,
+        &segments,
+        Syndrome::TRANSPORT_RETRY_EXCEEDED,
+        "RoCE off on the other side",
+    );
+    assert_ne!(p.b.sides[1].hca.io.counters.frames_received, 0);
+    assert_eq!(p.b.sides[1].hca.io.counters.frames_sent, 0);
+
+    // Nothing leaves.
+    let mut p = Pair::new(Link::default(), 8192);
+    p.b.sides[0].set_roce(false);
+    p.expect(
+        Opcode::RDMA_WRITE,
+        &segments,
+        Syndrome::TRANSPORT_RETRY_EXCEEDED,
+        "RoCE off on this side",
+    );
+    assert_eq!(p.b.sides[0].hca.io.counters.frames_sent, 0);
+
+    // Nothing is connected; what needs no packet, as the driver's queue pair for UMR, is.
+    const RC: u32 = 0;
+    const UD: u32 = 2;
+    const REG_UMR: u32 = 0xc;
+    for (service, on, result) in [
+        (RC, false, Err(BAD_PARAM)),
+        (UD, false, Err(BAD_PARAM)),
+        (REG_UMR, false, Ok(())),
+        (RC, true, Ok(())),
+    ] {
+        let spec = QpSpec {
+            service,
+            ..QpSpec::default()
+        };
+        let mut b = Bench::new();
+        let [a, c] = b.endpoints(spec);
+        let (side, link) = (&mut b.sides[0], Link::default());
+        side.set_roce(on);
+        side.move_to_init(&a.qp, (a.send.cqn, a.receive.cqn), &link)
+            .expect("RST2INIT");
+        let moved = side.move_to_rtr(&a.qp, (1, c.qp.qpn), &link);
+        assert_eq!(moved, result, "service {service:#x}, RoCE {on}");
     }
 }

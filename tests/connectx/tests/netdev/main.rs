@@ -6,4 +6,5 @@ mod lifetime;
 mod loopback;
 mod queues;
 mod refusals;
+mod roce;
 mod stage;

@@ -9,7 +9,7 @@ use connectx::hca::{Hca, State};
 use connectx::vport::RoceAddress;
 use connectx::wire::net::map_ipv4;
 use connectx::wire::RoceVersion;
-use connectx::{field, ifc};
+use connectx::{field, ifc, size};
 
 use super::Eq;
 
@@ -59,11 +59,25 @@ impl Side {
             completion_eq: Eq::default(),
             brk: 0x10_0000,
         };
+        side.set_roce(true);
         side.uar = side.alloc_object(0x802);
         side.pd = side.alloc_object(0x800);
         side.async_eq = side.create_eq(!(1 << 0xa));
         side.completion_eq = side.create_eq(0);
         side
+    }
+
+    /// Switches RoCE on the virtual port on or off, as `mlx5_nic_vport_enable_roce` does.
+    pub fn set_roce(&mut self, on: bool) {
+        macro_rules! modify {
+            ($($name:ident).+) => {
+                field!(mlx5_ifc_modify_nic_vport_context_in_bits, $($name).+)
+            };
+        }
+        let mut input = command(0x755, size!(mlx5_ifc_modify_nic_vport_context_in_bits));
+        ifc::set(&mut input, modify!(field_select.roce_en), 1);
+        ifc::set(&mut input, modify!(nic_vport_context.roce_en), on.into());
+        self.cmd(&input, 0x10).expect("MODIFY_NIC_VPORT_CONTEXT");
     }
 
     /// Memory of whole pages.
