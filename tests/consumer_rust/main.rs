@@ -53,9 +53,10 @@ use check;
 /// A test and its name.
 type Named = (&'static CStr, fn() -> Result);
 
-const TESTS: [Named; 21] = [
+const TESTS: [Named; 22] = [
     (c"memory", regions::memory),
     (c"outside", regions::outside),
+    (c"ended", regions::ended),
     (c"dropped", regions::dropped),
     (c"list", keys::list),
     (c"registration", keys::registration),

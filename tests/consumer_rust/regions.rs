@@ -14,8 +14,11 @@ use crate::{
     ulp::{
         Access,
         Flags,
+        Local,
+        Operation,
         QueueAttr,
         Region,
+        Work,
         Write, //
     }, //
 };
@@ -48,6 +51,44 @@ pub(crate) fn memory() -> Result {
     check!(arrived.get(10..5010) == sent.get(..5000));
     check!(arrived.iter().skip(5010).all(|byte| *byte == 0));
     Ok(())
+}
+
+/// Who has his memory back has it for himself: the peer's key reaches it no more, nor that of a region that is dropped.
+pub(crate) fn ended() -> Result {
+    type End = fn(Region<KVec<u8>>) -> Result;
+    let ends: [End; 2] = [
+        |region| region.into_memory().map(drop),
+        |region| {
+            drop(region);
+            Ok(())
+        },
+    ];
+    for end in ends {
+        // The refusal ends the queue.
+        let pair = Pair::new(QueueAttr::new(16))?;
+        let region = Region::new(&pair.at_there, pattern()?, ALL)?;
+        let (address, key) = (region.address(), region.key());
+        read_one(&pair, address, key)?;
+        end(region)?;
+        let refused = read_one(&pair, address, key).err();
+        check!(refused.is_some_and(|e| e.to_errno() == -(kernel::bindings::EREMOTEIO as i32)));
+    }
+    Ok(())
+}
+
+/// READs a byte from the peer.
+fn read_one(pair: &Pair, remote_addr: u64, rkey: u32) -> Result {
+    let target = Region::new(&pair.at_here, pattern()?, Access::LOCAL_WRITE)?;
+    let tally = Tally::new()?;
+    pair.here.post(&[Work {
+        request: &tally,
+        operation: Operation::Read,
+        local: Local::Ranges(&[target.range(0, 1)?]),
+        remote_addr,
+        rkey,
+        flags: Flags::LAST,
+    }])?;
+    tally.data().wait(1)
 }
 
 /// There are no ranges, and no copies, beyond the memory.
