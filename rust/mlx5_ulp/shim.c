@@ -53,11 +53,9 @@ void *mlx5_ulp_shim_client_data(struct ib_device *ibdev, struct ib_client *clien
 	return ib_get_client_data(ibdev, client);
 }
 
-void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
-			   const char *reason)
+void mlx5_ulp_shim_refused(const char *device, const char *file, const char *reason)
 {
-	pr_notice_ratelimited("%s: %s: value refused: %s\n",
-			      dev_name(&ibdev->dev), parameter, reason);
+	pr_notice_ratelimited("%s: %s: value refused: %s\n", device, file, reason);
 }
 
 void mlx5_ulp_shim_stale(const char *call)

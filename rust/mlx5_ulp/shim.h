@@ -22,9 +22,8 @@ struct ib_device *mlx5_ulp_shim_to_ibdev(struct device *dev);
 
 void *mlx5_ulp_shim_client_data(struct ib_device *ibdev, struct ib_client *client);
 
-/* Say, rate-limited, that a value written to a parameter was refused. */
-void mlx5_ulp_shim_refused(const struct ib_device *ibdev, const char *parameter,
-			   const char *reason);
+/* Say, rate-limited, why a value that was written to a file of @device was refused. */
+void mlx5_ulp_shim_refused(const char *device, const char *file, const char *reason);
 
 /* Say, rate-limited, that the function @call was called with a handle that is none, and by whom. */
 void mlx5_ulp_shim_stale(const char *call);

@@ -99,7 +99,7 @@ impl DeviceDir {
             _trace: KBox::pin_init(
                 dir.read_write_callback_file(
                     c"trace",
-                    TraceLog::new(device.hold()?.pci_address()),
+                    TraceLog::new(device)?,
                     &TraceLog::show,
                     &TraceLog::store,
                 ),

@@ -19,6 +19,7 @@ pub(crate) mod latency;
 #[allow(dead_code, unreachable_pub)]
 pub(crate) mod opcodes;
 pub(crate) mod probes;
+mod refusal;
 pub(crate) mod sysfs;
 // A pure file: also compiled on the host.
 #[allow(dead_code, unreachable_pub)]

@@ -2,6 +2,7 @@
 
 //! `/sys/class/infiniband/<dev>/params/`: a file for each of [`PARAMETERS`].
 
+use super::refusal;
 use crate::{
     device::client,
     params::{
@@ -192,15 +193,7 @@ unsafe extern "C" fn store(
         let Err(refusal) = device.change(parameter, value) else {
             return Ok(count as isize);
         };
-        let reason = refusal.reason()?;
-        // SAFETY: The device has a `ParamsDir`; name and reason are strings.
-        unsafe {
-            bindings::mlx5_ulp_shim_refused(
-                bindings::mlx5_ulp_shim_to_ibdev(dev),
-                parameter.name.as_char_ptr(),
-                reason.as_char_ptr(),
-            )
-        };
+        refusal::report(device, parameter.name, &refusal.reason()?)?;
         Err(refusal.error())
     })
 }

@@ -6,6 +6,7 @@ use super::event_log::{
     Event,
     Record, //
 };
+use core::ffi::CStr;
 
 /// A filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,10 @@ impl Filter {
         events: u8::MAX,
         details: false,
     };
+
+    /// What [`Self::parse`] takes, for the log.
+    pub const WORDS: &CStr =
+        c"use on, off, qp=N, qp=all, event=NAME[,NAME]..., event=all, fields=all or fields=none";
 
     /// Reads words separated by white space, on top of `self`:
     ///

@@ -13,8 +13,10 @@ use super::{
         Record,
         Slot, //
     },
+    refusal,
     trace_filter::Filter,
 };
+use crate::device::Device;
 use core::sync::atomic::{
     AtomicU64,
     Ordering::Relaxed, //
@@ -26,6 +28,7 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        Arc,
         Mutex,
         SetOnce, //
     },
@@ -45,7 +48,8 @@ const MAX_FILTER: usize = 256;
 /// While `listening` is set, the tracepoints call the probes with a pointer to `self`.
 #[pin_data(PinnedDrop)]
 pub(crate) struct TraceLog {
-    /// Which device, see [`Hold::pci_address`](crate::device::Hold::pci_address).
+    device: Arc<Device>,
+    /// Its function, see [`Hold::pci_address`](crate::device::Hold::pci_address).
     pci: u32,
     /// A packed [`Filter`].
     filter: AtomicU64,
@@ -59,15 +63,21 @@ pub(crate) struct TraceLog {
 }
 
 impl TraceLog {
-    /// The log of the device at `pci`, switched off.
-    pub(crate) fn new(pci: u32) -> impl PinInit<Self> {
-        pin_init!(Self {
+    /// The log of a device, switched off.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` if it is being removed.
+    pub(crate) fn new(device: &Arc<Device>) -> Result<impl PinInit<Self>> {
+        let (device, pci) = (device.clone(), device.hold()?.pci_address());
+        Ok(pin_init!(Self {
+            device,
             pci,
             filter: AtomicU64::new(Filter::OFF.pack()),
             start: AtomicU64::new(0),
             events: SetOnce::new(),
             listening <- new_mutex!(false, "mlx5_ulp_trace"),
-        })
+        }))
     }
 
     /// Prints the filter and the events.
@@ -95,15 +105,19 @@ impl TraceLog {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it is none, `ENOMEM`.
+    /// `EINVAL` if it is none, which is said in the log, `ENOMEM`.
     pub(crate) fn store(&self, reader: &mut UserSliceReader) -> Result {
         let mut text = [0; MAX_FILTER];
-        let text = text.get_mut(..reader.len()).ok_or(EINVAL)?;
+        let Some(text) = text.get_mut(..reader.len()) else {
+            return self.refuse();
+        };
         reader.read_slice(text)?;
 
         let mut listening = self.listening.lock();
         let old = Filter::unpack(self.filter.load(Relaxed));
-        let new = old.parse(text).map_err(|_| EINVAL)?;
+        let Ok(new) = old.parse(text) else {
+            return self.refuse();
+        };
         if new.on && !old.on {
             self.prepare()?;
         }
@@ -115,6 +129,12 @@ impl TraceLog {
         *listening = new.on;
         self.filter.store(new.pack(), Relaxed);
         Ok(())
+    }
+
+    /// Says what it would have taken.
+    fn refuse(&self) -> Result {
+        refusal::report(&self.device, c"trace", Filter::WORDS)?;
+        Err(EINVAL)
     }
 
     /// Makes or empties the log.

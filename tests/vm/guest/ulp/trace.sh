@@ -58,6 +58,14 @@ expect "lines of a queue that there is not" "$(lines '')" 0
 for bad in '' 'qp=' 'qp=99999999' 'event=sleep' 'later'; do
 	! (echo "$bad" > $trace) 2> /dev/null || fail "taken as a filter: '$bad'"
 done
+said=$(dmesg | grep -c 'mlx5_ulp: mlx5_0: trace: value refused: use on, off, qp=N')
+expect "lines about filters that are none" "$said" 5
+# They have changed nothing: it is on, and takes what it took.
+move
+expect "lines of a queue that there is not" "$(lines '')" 0
+echo 'qp=all' > $trace
+move
+[ "$(lines '')" -gt 0 ] || fail "the log is off after a filter that is none"
 
 # The same by a stock tool.
 trace-cmd record -q -o /tmp/trace.dat -e mlx5_ulp bash -c \
