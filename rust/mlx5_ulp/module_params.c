@@ -58,3 +58,7 @@ MODULE_PARM_DESC(max_inline, "Longest inline payload that goes by BlueFlame, 0 t
 char *mlx5_ulp_param_wqe_compression = "enabled=0 min_send_size=256 algorithm=merge";
 module_param_named(wqe_compression, mlx5_ulp_param_wqe_compression, charp, 0444);
 MODULE_PARM_DESC(wqe_compression, "Compaction of WQEs: enabled=0|1 min_send_size=N algorithm=merge");
+
+char *mlx5_ulp_param_wqe_alignment = "64";
+module_param_named(wqe_alignment, mlx5_ulp_param_wqe_alignment, charp, 0444);
+MODULE_PARM_DESC(wqe_alignment, "Alignment of send WQEs in bytes; the hardware takes none but 64");

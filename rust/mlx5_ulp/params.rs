@@ -112,9 +112,7 @@ impl Params {
             values: [const { AtomicU32::new(0) }; Key::COUNT],
         };
         for parameter in &PARAMETERS {
-            let Some(value) = parameter.of_module() else {
-                continue;
-            };
+            let value = parameter.of_module();
             if let Err(refusal) = params.change(parameter, value.to_bytes()) {
                 pr_err!(
                     "module parameter {}={value}: {}\n",

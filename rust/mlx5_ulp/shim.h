@@ -40,6 +40,7 @@ extern char *mlx5_ulp_param_prefetch;
 extern char *mlx5_ulp_param_blueflame;
 extern char *mlx5_ulp_param_max_inline;
 extern char *mlx5_ulp_param_wqe_compression;
+extern char *mlx5_ulp_param_wqe_alignment;
 
 /*
  * Map the page at @addr, which is in the linear map or from vmalloc; @dir is of

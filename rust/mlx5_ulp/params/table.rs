@@ -2,8 +2,8 @@
 
 //! The parameters that there are.
 //!
-//! Each stands under its name in `/sys/class/infiniband/<dev>/params/` and, unless it cannot be
-//! changed, among the module's parameters (`module_params.c`), in the same words.
+//! Each stands under its name in `/sys/class/infiniband/<dev>/params/` and among the module's
+//! parameters (`module_params.c`), in the same words.
 
 use super::{
     text::{
@@ -39,7 +39,7 @@ pub(crate) struct Parameter {
 
 /// What a parameter's value looks like.
 enum Kind {
-    /// Cannot be changed.
+    /// Cannot be changed: takes this number alone.
     Constant(u32),
     /// A number.
     Number(Key, RangeInclusive<u32>),
@@ -63,15 +63,10 @@ struct ModuleValue(*const *mut c_char);
 unsafe impl Sync for ModuleValue {}
 
 impl ModuleValue {
-    const NONE: Self = Self(core::ptr::null());
-
-    fn get(&self) -> Option<&CStr> {
-        if self.0.is_null() {
-            return None;
-        }
+    fn get(&self) -> &CStr {
         // SAFETY: It is a static of `module_params.c`: a string, or what the user gave, which is one
         // too and cannot be changed after loading.
-        Some(unsafe { CStr::from_char_ptr(*self.0) })
+        unsafe { CStr::from_char_ptr(*self.0) }
     }
 }
 
@@ -82,7 +77,7 @@ impl Parameter {
     }
 
     /// Its value when the module was loaded.
-    pub(super) fn of_module(&self) -> Option<&CStr> {
+    pub(super) fn of_module(&self) -> &CStr {
         self.module.get()
     }
 
@@ -107,7 +102,9 @@ impl Parameter {
     /// The reason.
     pub(super) fn store(&self, params: &Params, value: &[u8]) -> Result<(), Refusal> {
         match &self.kind {
-            Kind::Constant(_) => return Err(Refusal::Invalid(c"cannot be changed")),
+            Kind::Constant(only) => {
+                text::number(value, &(*only..=*only))?;
+            }
             Kind::Number(key, range) => params.set(*key, text::number(value, range)?),
             Kind::Word(key, words) => params.set(*key, text::word(value, words)?),
             Kind::Switch(key) => params.set(*key, text::switch(value)?.into()),
@@ -220,6 +217,6 @@ pub(crate) static PARAMETERS: [Parameter; COUNT] = [
     Parameter {
         name: c"wqe_alignment",
         kind: Kind::Constant(bindings::MLX5_SEND_WQE_BB),
-        module: ModuleValue::NONE,
+        module: ModuleValue(&raw const bindings::mlx5_ulp_param_wqe_alignment),
     },
 ];

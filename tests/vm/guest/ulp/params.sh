@@ -8,6 +8,7 @@
 # dmesg-allow: mlx5_ulp: module parameter doorbell_mode=sometimes: use each, batch or adaptive
 # dmesg-allow: mlx5_ulp: module parameter doorbell_batch=0: use a number from 1 to 64
 # dmesg-allow: mlx5_ulp: module parameter doorbell_max_hold_us=long: use a number from 1 to 1000000
+# dmesg-allow: mlx5_ulp: module parameter wqe_alignment=128: use a number from 64 to 64
 # dmesg-allow: mlx5_ulp_shim_refused: [0-9]+ callbacks suppressed
 # timeout: 180
 
@@ -111,11 +112,32 @@ refuses wqe_compression ERANGE min_send_size=99999999999
 refuses wqe_compression EINVAL '' enabled=2 algorithm=zip 'enabled=1 enabled=1' lz4
 echo 'min_send_size=256' > $params/wqe_compression
 
+expect "cq_moderation by default" "$(parameter cq_moderation)" \
+	'auto hybrid_thresh=50000 interrupt_thresh=200000'
+takes cq_moderation 'polling hybrid_thresh=100 interrupt_thresh=100000000'
+echo 'interrupt,hybrid_thresh=50000' > $params/cq_moderation
+expect "cq_moderation after two words" "$(parameter cq_moderation)" \
+	'interrupt hybrid_thresh=50000 interrupt_thresh=100000000'
+takes cq_moderation 'auto hybrid_thresh=50000 interrupt_thresh=200000'
+refuses cq_moderation ERANGE hybrid_thresh=99 interrupt_thresh=100000001 hybrid_thresh=99999999999999999999 hybrid_thresh=200000
+refuses cq_moderation EINVAL '' sometimes hybrid_thresh= hybrid_thresh=many 'polling interrupt'
+
+expect "vf_qid_cache_size by default" "$(parameter vf_qid_cache_size)" 256
+takes vf_qid_cache_size 0 8 256
+refuses vf_qid_cache_size ERANGE 257 512 99999999999999999999
+refuses vf_qid_cache_size EINVAL '' 4 100 -1 many
+
+expect "latency_stats by default" "$(parameter latency_stats)" off
+takes latency_stats on off
+refuses latency_stats EINVAL '' 2 often
+
 # The reason is in the log, and the log is not flooded.
 sleep 5
 says doorbell_mode sometimes 'use each, batch or adaptive'
 says doorbell_batch 65 'use a number from 1 to 64'
 says doorbell_max_hold_us long 'use a number from 1 to 1000000'
+says cq_moderation sometimes 'use polling, hybrid, interrupt, auto, hybrid_thresh=N or interrupt_thresh=N'
+says vf_qid_cache_size 100 'use 0 or a power of two from 8 on'
 says wqe_compression algorithm=lz4 'no ConnectX takes LZ4-compressed WQEs'
 dmesg -C
 for _ in {1..100}; do
@@ -124,20 +146,19 @@ done
 lines=$(dmesg | grep -c 'value refused')
 [ "$lines" -lt 50 ] || fail "100 values refused, $lines lines in the log"
 
-# Each file but the constant is a module parameter, too, and has its value there.
+# Each file is a module parameter, too, and has its value there.
 for file in "$params"/*; do
 	name=$(basename "$file")
-	[ "$name" != wqe_alignment ] || continue
 	expect "module parameter $name" "$(cat "/sys/module/mlx5_ulp/parameters/$name")" "$(parameter "$name")"
 done
 rmmod mlx5_ulp
 
 # A value that is refused keeps the module from loading.
-for bad in doorbell_mode=sometimes doorbell_batch=0 doorbell_max_hold_us=long; do
+for bad in doorbell_mode=sometimes doorbell_batch=0 doorbell_max_hold_us=long wqe_alignment=128; do
 	! load mlx5_ulp "$bad" 2> /dev/null || fail "the module loads with $bad"
 	dmesg | grep -q "mlx5_ulp: module parameter $bad: use " || fail "the log doesn't say why $bad is refused"
 done
-load mlx5_ulp doorbell_mode=each doorbell_batch=7
+load mlx5_ulp doorbell_mode=each doorbell_batch=7 wqe_alignment=64
 expect "doorbell_mode of the module" "$(parameter doorbell_mode)" each
 expect "doorbell_batch of the module" "$(parameter doorbell_batch)" 7
 rmmod mlx5_ulp
