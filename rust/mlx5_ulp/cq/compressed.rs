@@ -89,8 +89,9 @@ impl Mini {
         b
     }
 
+    /// Reads one as a number in host order.
     #[inline]
-    const fn decode(word: u64) -> Mini {
+    pub const fn decode(word: u64) -> Mini {
         Mini {
             wqe_counter: (word >> 48) as u16,
             wqe_opcode: (word >> 40) as u8,

@@ -5,12 +5,16 @@
 //! read by the pure file's own decoder.
 
 use crate::{
-    cq::cqe,
+    cq::{
+        compressed,
+        cqe, //
+    },
     fast_region::FastRegion,
     queue::shape::Shape,
     wqe::{
         self,
         atomic,
+        av,
         ctrl,
         data,
         rdma,
@@ -106,6 +110,38 @@ const _: () = {
     seg.compare = (!LONG).to_be();
     let seg = atomic::Atomic::decode(&bytes!(seg, bindings::mlx5_wqe_atomic_seg));
     assert!(seg.swap_add == LONG && seg.compare == !LONG);
+
+    let mut seg: bindings::mlx5_wqe_masked_atomic_seg = pin_init::zeroed();
+    seg.swap_add = LONG.to_be();
+    seg.compare = (!LONG).to_be();
+    seg.swap_add_mask = (LONG + 1).to_be();
+    seg.compare_mask = (LONG + 2).to_be();
+    let seg = atomic::MaskedAtomic::decode(&bytes!(seg, bindings::mlx5_wqe_masked_atomic_seg));
+    assert!(seg.swap_add == LONG && seg.compare == !LONG);
+    assert!(seg.swap_add_mask == LONG + 1 && seg.compare_mask == LONG + 2);
+};
+
+// Address vector of a datagram.
+const _: () = {
+    let mut seg: bindings::mlx5_av = pin_init::zeroed();
+    seg.key.qkey.qkey = LOW.to_be();
+    seg.dqp_dct = HIGH.to_be();
+    seg.stat_rate_sl = 0x11;
+    seg.fl_mlid = 0x22;
+    seg.__bindgen_anon_1.udp_sport = 0x3344u16.to_be();
+    seg.rmac = [1, 2, 3, 4, 5, 6];
+    seg.tclass = 0x55;
+    seg.hop_limit = 0x66;
+    seg.grh_gid_fl = (1 << 30 | 0x77 << 20 | 0x8_9abc_u32).to_be();
+    seg.rgid[0] = 0xdd;
+    seg.rgid[15] = 0xee;
+    let seg = av::AddressVector::decode(&bytes!(seg, bindings::mlx5_av));
+    assert!(seg.qkey == LOW && seg.dqpn == HIGH & 0xff_ffff);
+    assert!(seg.stat_rate_sl == 0x11 && seg.fl_mlid == 0x22 && seg.rlid_or_sport == 0x3344);
+    assert!(seg.rmac[0] == 1 && seg.rmac[5] == 6 && seg.tclass == 0x55 && seg.hop_limit == 0x66);
+    assert!(seg.grh && seg.sgid_index == 0x77 && seg.flow_label == 0x8_9abc);
+    assert!(seg.rgid[0] == 0xdd && seg.rgid[15] == 0xee);
+    assert!(av::EXTENDED == bindings::MLX5_EXTENDED_UD_AV);
 };
 
 // Data segment, and the header of an inline one.
@@ -199,6 +235,18 @@ const _: () = {
     assert!(entry.vendor_syndrome == 0x11 && entry.syndrome.0 == 0x22);
     assert!(entry.tail.wqe_opcode == 0x89 && entry.tail.qpn == HIGH & 0xff_ffff);
     assert!(entry.tail.wqe_counter == 0x3344 && entry.tail.signature == 0x55);
+};
+
+// One of several completions in a place of the queue.
+const _: () = {
+    let mut mini: bindings::mlx5_mini_cqe8 = pin_init::zeroed();
+    mini.__bindgen_anon_1.s_wqe_info.wqe_counter = 0x1122u16.to_be();
+    mini.__bindgen_anon_1.s_wqe_info.s_wqe_opcode = 0x33;
+    mini.byte_cnt = LOW.to_be();
+    let mini = compressed::Mini::decode(u64::from_be_bytes(bytes!(mini, bindings::mlx5_mini_cqe8)));
+    assert!(mini.wqe_counter == 0x1122 && mini.wqe_opcode == 0x33 && mini.byte_cnt == LOW);
+    assert!(compressed::MINIS * size_of::<bindings::mlx5_mini_cqe8>() == cqe::SIZE);
+    assert!(compressed::FORMAT as u32 == bindings::MLX5_COMPRESSED);
 };
 
 // What an entry says before the device has written it.

@@ -59,25 +59,21 @@ impl AddressVector {
     }
 
     /// Reads any 48 bytes. Reserved bytes are ignored.
-    pub fn decode(b: &[u8; SIZE]) -> AddressVector {
+    pub const fn decode(b: &[u8; SIZE]) -> AddressVector {
         let route = be::get32(b, 28);
-        let mut rmac = [0; 6];
-        rmac.copy_from_slice(&b[20..26]);
-        let mut rgid = [0; 16];
-        rgid.copy_from_slice(&b[32..]);
         AddressVector {
             qkey: be::get32(b, 0),
             dqpn: be::get32(b, 8) & 0xff_ffff,
             stat_rate_sl: b[12],
             fl_mlid: b[13],
             rlid_or_sport: be::get16(b, 14),
-            rmac,
+            rmac: [b[20], b[21], b[22], b[23], b[24], b[25]],
             tclass: b[26],
             hop_limit: b[27],
             grh: route & (1 << 30) != 0,
             sgid_index: (route >> 20) as u8,
             flow_label: route & 0xf_ffff,
-            rgid,
+            rgid: ((be::get64(b, 32) as u128) << 64 | be::get64(b, 40) as u128).to_be_bytes(),
         }
     }
 }
