@@ -94,6 +94,7 @@ class Lint:
         module = str(objects / "mlx5_ulp/main.o")
         self._run("panics", [sys.executable, "-m", "lint.panics", module])
         self._run("prefetch", [sys.executable, "-m", "lint.prefetch", module])
+        self._run("barriers", [sys.executable, "-m", "lint.barriers", module])
         source = str(self._kernel.directory / "source")
         self._run("options", [sys.executable, "-m", "lint.options", source])
         self._run("refused", [sys.executable, "-m", "lint.refused", str(objects.parent)])
