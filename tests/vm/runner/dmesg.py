@@ -86,6 +86,19 @@ def before_tests(lines: Iterable[Line]) -> list[Line]:
     return boot
 
 
+def outside_tests(lines: Iterable[Line]) -> list[Line]:
+    """The lines after the boot that are of no test: behind each of them, and when the guest is switched off."""
+    outside: list[Line] = []
+    begun = inside = False
+    for line in lines:
+        marker = _MARKER.fullmatch(line.text)
+        if marker:
+            begun, inside = True, marker[1] == "begin"
+        elif begun and not inside:
+            outside.append(line)
+    return outside
+
+
 def faults(lines: Iterable[Line], allowed: Iterable[re.Pattern[str]]) -> list[Line]:
     """The lines that fail a test, without those that it announced: a pattern stands for a whole line."""
     allowed = [_BENIGN, *allowed]

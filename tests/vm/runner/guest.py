@@ -228,6 +228,10 @@ class Guest:
         """What the kernel said before the first test."""
         return dmesg.before_tests(dmesg.read(self._kmsg))
 
+    def outside_tests(self) -> list[dmesg.Line]:
+        """What the kernel has said between tests and after the last one; complete when the guest is off."""
+        return dmesg.outside_tests(dmesg.read(self._kmsg))
+
     def console_tail(self, lines: int = 60) -> str:
         """The end of the serial console, which holds a panic's message."""
         text = self._console.read_text(errors="replace")

@@ -90,6 +90,7 @@ class Suite:
                         return tests[done + 1 :]
                 if self._kernel.finds_leaks:
                     self._find_leaks(vm, boot)
+            self._judge_rest(vm, tests)
         except (VMError, ConnectXError) as error:
             if isinstance(error, EmulatorFault) and self._goes_on():
                 self._report.note(f"{logs.name}: starting again after a fault of the emulator: {error}")
@@ -122,6 +123,14 @@ class Suite:
             return False
         self._report.ok(self._name(test), outcome.seconds)
         return True
+
+    def _judge_rest(self, vm: VM, tests: list[GuestTest]) -> None:
+        """Reports what the kernel says too late for the test that it comes of, or when the guest is switched off."""
+        announced = [pattern for test in tests for pattern in test.dmesg_allow]
+        faults = dmesg.faults(vm.outside_tests(), announced)
+        if faults:
+            reason = f"kernel log outside of the tests: {faults[0].text[:200]}"
+            self._report.not_ok(f"{self._kernel.series}/log/{vm.logs.name}", 0, reason, shown(vm.logs / "kmsg"))
 
     def _find_leaks(self, vm: VM, boot: int) -> None:
         """Reports memory that the tests of this VM have lost as a failure of its own."""

@@ -40,6 +40,13 @@ class Parse(unittest.TestCase):
         self.assertEqual(len(second), 2)
         self.assertEqual(dmesg.of_test(lines, "ulp"), ([], False))
 
+    def test_outside(self) -> None:
+        late = "4,105,3500000,-;mlx5_core 0000:01:00.0: late\n"
+        begin = "13,105,4000000,-;vm-runner: begin ulp-second\n"
+        self.assertEqual(dmesg.outside_tests(dmesg.parse(LOG)), [])
+        for text in (LOG.replace(begin, late + begin), LOG[: LOG.index(begin)] + late):
+            self.assertEqual([line.level for line in dmesg.outside_tests(dmesg.parse(text))], [4])
+
 
 class Faults(unittest.TestCase):
     """What fails a test."""

@@ -79,6 +79,10 @@ class VM:
         """What the kernels said before the first test."""
         return [line for guest in self._guests for line in guest.boot_log()]
 
+    def outside_tests(self) -> list[dmesg.Line]:
+        """What the kernels have said between tests and after the last one; complete when the VM is left."""
+        return [line for guest in self._guests for line in guest.outside_tests()]
+
     def console_tail(self, lines: int = 60) -> str:
         """The end of the serial consoles, which hold a panic's message."""
         return "\n".join(guest.console_tail(lines) for guest in self._guests)
