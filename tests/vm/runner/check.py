@@ -39,7 +39,7 @@ def _selected(kernel: Kernel, glob: str, long: bool) -> list[GuestTest]:
     ]
 
 
-def _guest(report: Report, selection: dict[Kernel, list[GuestTest]]) -> None:
+def guests(report: Report, selection: dict[Kernel, list[GuestTest]]) -> None:
     """Builds what the guest tests need, and runs them. What lacks its build is not run: the
     build has failed already."""
     tests = [test for kernel in selection for test in selection[kernel]]
@@ -77,7 +77,7 @@ def main() -> int:
         for kernel in kernels:
             packaging.run(report, kernel, options.glob)
     selection = {kernel: _selected(kernel, options.glob, options.long) for kernel in kernels}
-    _guest(report, {kernel: tests for kernel, tests in selection.items() if tests})
+    guests(report, {kernel: tests for kernel, tests in selection.items() if tests})
     if report.passed + report.failed + report.skipped == 0:
         print(f"no test matches {options.glob}", file=sys.stderr)
         return 2
