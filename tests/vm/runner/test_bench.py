@@ -87,7 +87,7 @@ class Records(unittest.TestCase):
 
     def test_per_write(self) -> None:
         def counters(doorbells: int) -> str:
-            mmio = {"sq_doorbells": doorbells, "blueflame_wqes": 0, "cq_arms": 0}
+            mmio = {"sq_doorbells": doorbells, "blueflame_wqes": doorbells - 1, "cq_arms": 0}
             return json.dumps({"functions": {"pf0": {"mmio": mmio}}})
 
         record = Record(

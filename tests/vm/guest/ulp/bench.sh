@@ -21,28 +21,33 @@ bench_begin
 bench_measure "$RESULTS/cases" --quick
 bench_end
 
-python3 - "$RESULTS/cases" << 'END'
-import json, sys
+cd /src/tests/vm
+python3 -B - "$RESULTS/cases" << 'END'
+import sys
+from pathlib import Path
+from runner.bench import cases, figures, records
 
-clock, *records = map(json.loads, open(sys.argv[1]))
-clock = clock["clock"]
-assert (clock["nops"], clock["loop"]) == (1000, 201), clock
+run = records.read(Path(sys.argv[1]))
+assert (run.clock["nops"], run.clock["loop"]) == (1000, 201), run.clock
 
-# By the case that is measured, and the part that is stepped through.
-measured = {(r["case"]["interface"], r["case"]["chain"]): r["result"]
-            for r in records if not r["case"]["steps"] and r["case"]["queues"] == 1
-            and r["case"]["burst"] == 0 and not r["case"]["params"]}
 stepped = 0
-for r in records:
-    case, part = r["case"], r["case"]["steps"]
-    if not part:
-        continue
-    result = measured[case["interface"], case["chain"]]
-    counted = result[part] + (result["dispatch"] if part == "complete" else 0)
-    steps = sum("[mlx5_ulp_bench]" not in step for step in r["steps"])
-    # What is left is the call in the test module itself, and what it does for each completion.
-    assert 0 <= counted - steps <= 20 + 20 * case["chain"], (case, counted, steps)
-    assert steps >= 20, (case, steps)
-    stepped += 1
+for name, case in cases.STEPS.items():
+    for side in (case, case.beside(cases.VERBS)):
+        steps = sum("[mlx5_ulp_bench]" not in step for step in run.find(side).steps)
+        measured = run.find({"post_single": cases.SINGLE, "complete_single": cases.SINGLE}.get(name, cases.BATCH16)
+                            .beside(side.interface))
+        counted = measured.cost(case.steps).instructions
+        if case.steps == "complete":
+            counted += measured.cost("dispatch").instructions
+        # What is left is the call in the test module itself, and what it does for each completion.
+        assert 0 <= counted - steps <= 20 + 20 * case.chain, (name, side.interface, counted, steps)
+        assert steps >= 20, (name, side.interface, steps)
+        stepped += 1
 assert stepped == 8, stepped
+
+every = figures.figures(run)
+missing = {definition.name for definition in figures.DEFINITIONS} - {figure.name for figure in every}
+assert not missing, missing
+missed = figures.judgements(every)
+assert not missed, missed
 END

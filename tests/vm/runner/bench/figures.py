@@ -96,7 +96,8 @@ def _exclusive(name: str, case: Case, aim: float) -> _Definition:
 _EVENTS1_VERBS = cases.EVENTS1.beside(cases.VERBS_EVENTS)
 _EVENTS64_VERBS = cases.EVENTS64.beside(cases.VERBS_EVENTS)
 
-_DEFINITIONS = (
+# All that are reported.
+DEFINITIONS = (
     _Definition("post_single", cases.SINGLE, _post, aim=0.25),
     _Definition("post_batch16", cases.BATCH16, _post, aim=0.20),
     _exclusive("post_single_exclusive", cases.SINGLE, 0.25),
@@ -119,7 +120,7 @@ _DEFINITIONS = (
 
 def figures(run: Records) -> list[Figure]:
     """All figures that the run gives."""
-    every = (definition.figure(run) for definition in _DEFINITIONS)
+    every = (definition.figure(run) for definition in DEFINITIONS)
     return [figure for figure in every if figure]
 
 

@@ -70,8 +70,8 @@ class Record:
         return sum(self._device(path) for path in paths) / self._result["executed"]
 
     def doorbells(self) -> float:
-        """Writes to the doorbell register per WRITE; the record in memory is written before each."""
-        return self.device_per_write("mmio.sq_doorbells", "mmio.blueflame_wqes")
+        """Doorbells per WRITE, those that carried a WQE included; the record in memory is written before each."""
+        return self.device_per_write("mmio.sq_doorbells")
 
     def mmio(self) -> float:
         """Register writes per WRITE: doorbells of the send queue, arming of the completion queue."""
