@@ -76,12 +76,22 @@ class Account:
             str(self.device(_SOURCE, "wqes")),
             self.module["doorbells"],
             f"{fetched / self.writes:.1f}",
+            str(self.device(_SOURCE, "dma_reads.payload.bytes")),
             str(self.device(_SOURCE, "cqes")),
             str(self.device(_SOURCE, "interrupts")),
         ]
 
 
-_COLUMNS = ["setting", "WRITEs", "WQEs", "doorbells", "WQE bytes/WRITE", "completions", "interrupts"]
+_COLUMNS = [
+    "setting",
+    "WRITEs",
+    "WQEs",
+    "doorbells",
+    "WQE bytes/WRITE",
+    "payload bytes",
+    "completions",
+    "interrupts",
+]
 
 
 def _print_table(accounts: dict[str, Account]) -> None:
