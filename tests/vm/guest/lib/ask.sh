@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# For all guest tests: failing, waiting, and asking the software ConnectX. lib/connectx.sh and lib/ulp.sh source it.
+# For all guest tests: failing, waiting, and asking the software ConnectX, also what is left on it. lib/connectx.sh and
+# lib/ulp.sh source it.
 
 # fail REASON: ends the test.
 fail() {
@@ -23,4 +24,13 @@ until_true() {
 # `"cmd":"counters"`. Fails when the device refuses, or the filter finds nothing.
 ask() {
 	connectx-ctl "{$1}" | jq -er "${@:3}" "if .ok then . else error(tojson) end | $2"
+}
+
+# Everything that a driver created is gone, and all pages are given back unharmed.
+nothing_left() {
+	local left
+	left=$(ask '"cmd":"objects"' '[.functions | to_entries[] | .key as $name | .value |
+		(.live, .leaked, {pages: .pages, damaged_pages: .damaged}) | to_entries[] | select(.value != 0) |
+		"\($name) \(.key) \(.value)"] | join(", ")')
+	[ -z "$left" ] || fail "left on the device: $left"
 }

@@ -5,15 +5,6 @@
 
 . /src/tests/vm/guest/lib/ask.sh
 
-# Everything that a driver created is gone, and all pages are given back unharmed.
-nothing_left() {
-	local left
-	left=$(ask '"cmd":"objects"' '[.functions | to_entries[] | .key as $name | .value |
-		(.live, .leaked, {pages: .pages, damaged_pages: .damaged}) | to_entries[] | select(.value != 0) |
-		"\($name) \(.key) \(.value)"] | join(", ")')
-	[ -z "$left" ] || fail "left on the device: $left"
-}
-
 # netdev N: the netdev of function N, counted from 0.
 netdev() {
 	basename "/sys/class/infiniband/mlx5_$1/device/net/"*

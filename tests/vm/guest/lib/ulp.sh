@@ -76,6 +76,11 @@ objects() {
 		select(.key | startswith("flow_") | not) | "\($function) \(.key) \(.value)"] | sort | join("\n")'
 }
 
+# has_objects BEFORE: whether the device has just these objects.
+has_objects() {
+	[ "$(objects)" = "$1" ]
+}
+
 # same_objects BEFORE: nothing was left behind, nothing taken away.
 same_objects() {
 	local now

@@ -17,6 +17,7 @@ return_devices() {
 	modprobe mlx5_ib
 	until_true 20 active mlx5_0
 	until_true 20 active mlx5_1
+	until_true 20 has_objects "$before" || same_objects "$before"
 }
 
 # ended NOTICES LATE-REGION LATE-POST LATE-MAP: how the work that was in flight ended. None of it had before the notice.
@@ -68,3 +69,4 @@ ended 1 -19 -19 -19
 expect "keys that were made late" "$(hits)" 0
 no_more_faults
 rmmod mlx5_ulp mlx5_ib mlx5_core
+nothing_left

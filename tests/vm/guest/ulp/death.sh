@@ -18,13 +18,14 @@ set -eu
 . /src/tests/vm/guest/lib/consumer.sh
 . /src/tests/vm/guest/lib/faults.sh
 
-# again DEVICE...: until the devices are there and can be used.
+# again DEVICE...: until the devices are there and can be used. They have what they had in the beginning, and no more.
 again() {
 	local device
 	for device; do
 		until_true 30 test -e "/sys/class/infiniband/$device/params" || fail "$device has not come back"
 	done
 	network
+	until_true 20 has_objects "$before" || same_objects "$before"
 }
 
 drivers mlx5_0 mlx5_1
