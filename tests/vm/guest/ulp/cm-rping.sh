@@ -9,6 +9,8 @@
 # when: long on 7.2
 # cpus: 2
 # timeout: 180
+# Memory keys of the program stay with mlx5_ib for a minute or two and then go, when another test counts them.
+# boot: own
 # What a client that is killed has in memory goes before its connection: a READ of ours may come in between.
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: (remote access error|transport retry counter exceeded) \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
