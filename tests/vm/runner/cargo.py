@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Host tests: the crates' own, one result per test program."""
+"""Host tests: the crates' own, one result per test program, and long fuzzing."""
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -18,9 +19,16 @@ CONNECTX = Path("tests/connectx")
 CRATES = (Path("tests/host"), CONNECTX)
 
 
-# Limits of one test program.
+# Limit of one test program.
 _SECONDS = 600
-_LONG_SECONDS = 4 * 3600
+# How long each harness fuzzes when that is asked for: what FUZZ_SECONDS says, or this.
+_FUZZ_SECONDS = 600
+# The harnesses: test program, and the test in it. Documentation/connectx.rst describes them.
+_FUZZING = (
+    ("host/connectx/fuzz_guest", "a_hostile_guest_does_no_harm"),
+    ("host/connectx/datapath", "fuzz::random_work_is_survived"),
+    ("host/connectx/datapath", "fuzz::random_packets_are_survived"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,11 +78,46 @@ def _no_tests(output: str) -> str | None:
     return None if totals else "it did not say that its tests passed"
 
 
+def may_match(prefix: str, glob: str) -> bool:
+    """Whether a name that begins with `prefix` may match: else its crate need not be built."""
+    begin = re.split(r"[*?\[]", glob)[0]
+    return prefix.startswith(begin) or begin.startswith(prefix)
+
+
+def not_just_one(output: str) -> str | None:
+    """A harness that was renamed does not pass: a filter that matches nothing is no failure to libtest."""
+    totals = re.findall(r"^test result: ok\. (\d+) passed", output, re.MULTILINE)
+    return None if totals == ["1"] else "it ran " + (", ".join(totals) or "nothing") + " in place of one harness"
+
+
+def _fuzz(report: Report, glob: str, programs: list[TestProgram]) -> None:
+    """Each harness whose name matches, for long."""
+    seconds = int(os.environ.get("FUZZ_SECONDS", _FUZZ_SECONDS))
+    executables = {program.name: program for program in programs}
+    for name, test in _FUZZING:
+        wanted = f"host/connectx/fuzz/{test.rpartition('::')[2]}"
+        if not fnmatch.fnmatch(wanted, glob):
+            continue
+        program = executables.get(name)
+        if program is None:
+            report.not_ok(wanted, 0, f"there is no test program {name}", "-")
+            continue
+        step.run(
+            report,
+            wanted,
+            ["env", f"FUZZ_SECONDS={seconds}", program.executable, "--exact", "--nocapture", test],
+            cwd=program.crate,
+            explain=failed_tests,
+            # The last episode, and the machine may be busy.
+            timeout=2 * seconds + _SECONDS,
+            forbid=not_just_one,
+        )
+
+
 def run(report: Report, glob: str, long: bool) -> None:
-    """Builds and runs the host tests whose name matches; with `long`, the ignored ones, too."""
-    ignored = ["--include-ignored"] if long else []
+    """Builds and runs the host tests whose name matches; with `long`, then fuzzes for long."""
     for crate in crates():
-        if not fnmatch.fnmatch(f"host/{crate.name}/", glob.split("*")[0] + "*"):
+        if not may_match(f"host/{crate.name}/", glob):
             continue
         command = ["cargo", "test", "--locked", "--no-run", "--message-format=json-render-diagnostics"]
         build = subprocess.run(
@@ -91,14 +134,18 @@ def run(report: Report, glob: str, long: bool) -> None:
                 forbid=lambda output: "it failed, and then it did not",
             )
             continue
-        for program in _test_programs(crate, build.stdout):
+        programs = _test_programs(crate, build.stdout)
+        for program in programs:
             if fnmatch.fnmatch(program.name, glob):
                 step.run(
                     report,
                     program.name,
-                    [program.executable, *ignored],
+                    # Of fuzzing a moment, whatever was set for `_fuzz`.
+                    ["env", "-u", "FUZZ_SECONDS", program.executable],
                     cwd=program.crate,
                     explain=failed_tests,
-                    timeout=_LONG_SECONDS if long else _SECONDS,
+                    timeout=_SECONDS,
                     forbid=_no_tests,
                 )
+        if long and crate == CONNECTX.absolute():
+            _fuzz(report, glob, programs)
