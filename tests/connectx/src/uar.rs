@@ -7,7 +7,8 @@
 //! of a WQE's control segment. A card tells by the size of the bus transaction whether the rest of
 //! the WQE comes along (BlueFlame). A VMM cuts a 64-byte write into accesses of 8 bytes, so a
 //! doorbell may turn out to be the start of such a write: it is held for a moment, unless the half
-//! has shown that it is never used so.
+//! has shown that it is never used so. A queue pair's doorbell that was held for nothing does what it
+//! would have done at once: what the doorbell record has become meanwhile does not count.
 
 use crate::hca::Hca;
 use crate::timers::Timers;
@@ -46,6 +47,9 @@ pub struct Doorbell {
     /// The WQE as written through the BlueFlame register, if it was written as a whole. It takes
     /// the place of the WQE at `wqe_index` in memory.
     pub blueflame: Option<Vec<u8>>,
+    /// It came without any more of the WQE, and the queue pair was told when it arrived
+    /// ([`qp::doorbell_arrives`]).
+    pub alone: bool,
 }
 
 impl Doorbell {
@@ -56,6 +60,7 @@ impl Doorbell {
             qpn: u32::from_be_bytes([0, q2, q1, q0]),
             wqe_index: u16::from_be_bytes([hi, lo]),
             blueflame: None,
+            alone: false,
         }
     }
 }
@@ -164,14 +169,17 @@ fn write_half(hca: &mut Hca, page: u32, index: usize, at: usize, data: &[u8]) {
     if at == 0 && data.len() >= DOORBELL {
         hca.io.counters.mmio.sq_doorbells += 1;
         half.held = data.to_vec();
-        if data.len() > DOORBELL {
-            hca.io.counters.mmio.blueflame_bytes += (data.len() - DOORBELL) as u64;
-        } else if half.disappointments >= PATIENCE {
-            flush(hca, page, index);
+        if let Ok(head) = <[u8; DOORBELL]>::try_from(data) {
+            let impatient = half.disappointments >= PATIENCE;
+            qp::doorbell_arrives(hca, Doorbell::decode(head).qpn, page);
+            if impatient {
+                flush(hca, page, index);
+            } else {
+                hca.held.hold(page, index, hca.io.now);
+            }
             return;
-        } else {
-            hca.held.hold(page, index, hca.io.now);
         }
+        hca.io.counters.mmio.blueflame_bytes += (data.len() - DOORBELL) as u64;
     } else if half.is_held() && at == half.held.len() {
         hca.io.counters.mmio.blueflame_bytes += data.len() as u64;
         half.held.extend_from_slice(data);
@@ -216,6 +224,7 @@ fn flush(hca: &mut Hca, page: u32, index: usize) {
             doorbell.blueflame = Some(written);
         }
     } else {
+        doorbell.alone = true;
         half.disappointments = half.disappointments.saturating_add(1);
     }
     hca.held.release(page, index);

@@ -225,14 +225,29 @@ impl GuestMemory {
     ///
     /// When the word is not mapped or `addr` is not a multiple of 4.
     pub fn read_be32(&mut self, kind: Kind, addr: u64) -> Result<u32, DmaError> {
+        let value = self.peek_be32(addr)?;
+        self.count_read(kind, addr, 4);
+        Ok(value)
+    }
+
+    /// The same, without being counted: for what a device may have read now, but it is not known yet whether it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`GuestMemory::read_be32`].
+    pub fn peek_be32(&self, addr: u64) -> Result<u32, DmaError> {
         let error = DmaError { addr, len: 4 };
         let (mapping, offset, rest) = self.locate(addr).ok_or(error)?;
         if rest < 4 {
             return Err(error);
         }
         let value = mapping.load_u32(offset).ok_or(error)?;
-        self.reads[kind as usize].add(addr, 4);
         Ok(u32::from_be(value))
+    }
+
+    /// Counts what was read by [`GuestMemory::peek_be32`] after all.
+    pub fn count_read(&mut self, kind: Kind, addr: u64, len: usize) {
+        self.reads[kind as usize].add(addr, len);
     }
 
     /// Replaces the 64-bit word at `addr`, as the host CPU sees it, by `f` of it, atomically

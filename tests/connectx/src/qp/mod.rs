@@ -263,9 +263,26 @@ pub fn doorbell(hca: &mut Hca, doorbell: Doorbell) {
         qp.requester.busy(hca.io.now, until_fetch);
     }
     if let Some(ring) = &mut qp.send {
-        ring.ring(doorbell.wqe_index, doorbell.blueflame);
+        if doorbell.alone {
+            ring.ring_alone();
+        } else {
+            ring.ring(doorbell.wqe_index, doorbell.blueflame);
+        }
     }
     hca.qps.schedule(number);
+}
+
+/// The first bytes of a send doorbell through UAR page `page` arrive; [`doorbell`] follows, now or later.
+pub fn doorbell_arrives(hca: &mut Hca, number: u32, page: u32) {
+    let qp = hca.qps.table.get_mut(number).filter(|qp| qp.uar == page);
+    if let Some(Qp {
+        send: Some(ring),
+        attributes,
+        ..
+    }) = qp
+    {
+        ring.see(&hca.io, attributes.record);
+    }
 }
 
 /// Counters per queue pair for the control socket.

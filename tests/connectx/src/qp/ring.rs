@@ -4,6 +4,9 @@
 //!
 //! Its unit is the basic block of 64 bytes; counters of blocks are 16 bits wide and run on. What is posted is told by
 //! the doorbell record alone; the doorbell register only makes the device look.
+//!
+//! A doorbell that may be the start of a BlueFlame copy is held for a while (see [`crate::uar`]). If no copy comes, the
+//! record counts as it was when the doorbell arrived: a driver that writes it later does wrong.
 
 use crate::buffer::QueueBuffer;
 use crate::dma::{DmaError, Kind};
@@ -38,6 +41,20 @@ impl From<DmaError> for RingError {
     }
 }
 
+/// A counter of blocks as the record says it, or why it says nothing.
+type Posted = Result<u16, DmaError>;
+
+/// What is to be made of the doorbells since the record was last read.
+#[derive(Clone, Copy, Debug)]
+enum Rung {
+    /// There was none.
+    No,
+    /// One that came alone: the record had this when it arrived.
+    Alone(Posted),
+    /// The record is to be read.
+    Look,
+}
+
 /// A send queue.
 #[derive(Clone, Debug)]
 pub struct SendRing {
@@ -49,8 +66,9 @@ pub struct SendRing {
     posted: u16,
     fetched: u16,
     completed: u16,
-    /// A doorbell came in since the record was last read.
-    rung: bool,
+    rung: Rung,
+    /// The record when a doorbell arrived that is still held; `None` if it was read since.
+    seen: Option<Posted>,
     /// A WQE that came through a BlueFlame register as a whole, and its index.
     blueflame: Option<(u16, Vec<u8>)>,
 }
@@ -64,7 +82,8 @@ impl SendRing {
             posted: 0,
             fetched: 0,
             completed: 0,
-            rung: false,
+            rung: Rung::No,
+            seen: None,
             blueflame: None,
         }
     }
@@ -79,9 +98,25 @@ impl SendRing {
         *self = Self::new(self.log_size, self.offset);
     }
 
+    /// A doorbell arrives, and it is not known yet whether more of its WQE follows.
+    pub fn see(&mut self, io: &Io, record: u64) {
+        let posted = counter(record).and_then(|word| io.memory.peek_be32(word));
+        self.seen = Some(posted.map(|posted| posted as u16));
+    }
+
+    /// Nothing has followed the doorbell. If the record was read since it arrived, there is nothing left to do.
+    pub fn ring_alone(&mut self) {
+        let Some(seen) = self.seen.take() else {
+            return;
+        };
+        if !matches!(self.rung, Rung::Look) {
+            self.rung = Rung::Alone(seen);
+        }
+    }
+
     /// A doorbell came in.
     pub fn ring(&mut self, index: u16, blueflame: Option<Vec<u8>>) {
-        self.rung = true;
+        self.rung = Rung::Look;
         if let Some(copy) = blueflame {
             self.blueflame = Some((index, copy));
         }
@@ -89,7 +124,7 @@ impl SendRing {
 
     /// Makes the next [`poll`](Self::poll) read the record although no doorbell came.
     pub fn look(&mut self) {
-        self.rung = true;
+        self.rung = Rung::Look;
     }
 
     /// Counter of blocks fetched.
@@ -109,24 +144,31 @@ impl SendRing {
 
     /// Could a WQE be fetched, as far as the doorbells so far tell?
     pub fn has_work(&self) -> bool {
-        self.rung || self.posted != self.fetched
+        !matches!(self.rung, Rung::No) || self.posted != self.fetched
     }
 
-    /// Reads the record if a doorbell came in.
+    /// Reads the record if a doorbell came in, or takes what it was when that arrived.
     ///
     /// # Errors
     ///
     /// See [`RingError`].
     pub fn poll(&mut self, io: &mut Io, record: u64) -> Result<(), RingError> {
-        if !self.rung {
-            return Ok(());
-        }
-        self.rung = false;
-        let word = record.checked_add(4).ok_or(DmaError {
-            addr: record,
-            len: 8,
-        })?;
-        self.posted = io.memory.read_be32(Kind::DoorbellRecord, word)? as u16;
+        let seen = match std::mem::replace(&mut self.rung, Rung::No) {
+            Rung::No => return Ok(()),
+            Rung::Alone(seen) => Some(seen?),
+            Rung::Look => None,
+        };
+        let word = counter(record)?;
+        self.posted = match seen {
+            Some(posted) => {
+                io.memory.count_read(Kind::DoorbellRecord, word, 4);
+                posted
+            }
+            None => {
+                self.seen = None;
+                io.memory.read_be32(Kind::DoorbellRecord, word)? as u16
+            }
+        };
         let pending = self.posted.wrapping_sub(self.completed);
         if u32::from(pending) > 1 << self.log_size {
             return Err(RingError::Overrun);
@@ -231,6 +273,14 @@ impl SendRing {
     }
 }
 
+/// Where the send counter of a record is.
+fn counter(record: u64) -> Result<u64, DmaError> {
+    record.checked_add(4).ok_or(DmaError {
+        addr: record,
+        len: 8,
+    })
+}
+
 /// The head of a BlueFlame copy and the length of its WQE, if the copy holds the WQE as a whole.
 fn whole(copy: &[u8], waiting: u16) -> Option<(Head, usize)> {
     let head = Head::decode(copy.first_chunk()?);
@@ -239,145 +289,4 @@ fn whole(copy: &[u8], waiting: u16) -> Option<(Head, usize)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dma::GuestMemory;
-    use crate::wqe::opcode::Opcode;
-
-    const RECORD: u64 = 0x3000;
-
-    struct Bench {
-        io: Io,
-        buffer: QueueBuffer,
-        ring: SendRing,
-    }
-
-    impl Bench {
-        /// A ring of 4 blocks at 0x1000.
-        fn new() -> Self {
-            let mut io = Io::new(None);
-            io.memory = GuestMemory::anonymous(0, 0x4000);
-            Bench {
-                io,
-                buffer: QueueBuffer::new(vec![0x1000], 0, 0, 0x100).unwrap(),
-                ring: SendRing::new(2, 0),
-            }
-        }
-
-        fn put(&mut self, index: u16, ds: u8, fill: u8) {
-            let head = Head {
-                opmod: 0,
-                index,
-                opcode: Opcode::NOP,
-                qpn: 1,
-                ds,
-            };
-            let mut bytes = vec![fill; usize::from(blocks(ds).max(1)) * BB];
-            bytes[..8].copy_from_slice(&head.encode());
-            for (i, block) in bytes.chunks(BB).enumerate() {
-                let slot = (u64::from(index) + i as u64) & 3;
-                self.io
-                    .memory
-                    .write(Kind::Payload, 0x1000 + slot * 64, block)
-                    .unwrap();
-            }
-        }
-
-        fn post(&mut self, counter: u16) {
-            let word = u32::from(counter).to_be_bytes();
-            self.io
-                .memory
-                .write(Kind::Payload, RECORD + 4, &word)
-                .unwrap();
-        }
-
-        fn next(&mut self) -> Option<Fetched> {
-            self.ring.poll(&mut self.io, RECORD).unwrap();
-            self.ring.fetch(&mut self.io, &self.buffer).unwrap()
-        }
-    }
-
-    #[test]
-    fn a_doorbell_without_its_record_fetches_nothing() {
-        let mut b = Bench::new();
-        b.put(0, 1, 1);
-        b.ring.ring(0, None);
-        assert_eq!(b.next(), None);
-        b.post(1);
-        assert_eq!(b.next(), None, "the record is read on a doorbell only");
-        b.ring.ring(0, None);
-        assert_eq!(b.next().map(|f| f.index), Some(0));
-    }
-
-    #[test]
-    fn wqes_wrap_at_the_end_of_the_ring_and_of_the_counter() {
-        let mut b = Bench::new();
-        let mut index = 0u16;
-        for round in 0..50_000u32 {
-            let ds = (round % 12 + 1) as u8;
-            b.put(index, ds, round as u8);
-            let next = index.wrapping_add(blocks(ds));
-            b.post(next);
-            b.ring.ring(index, None);
-            let f = b.next().unwrap();
-            assert_eq!((f.index, f.blocks), (index, blocks(ds)));
-            let bytes = f.bytes.unwrap();
-            assert_eq!(bytes.len(), usize::from(ds) * DS);
-            assert!(bytes[8..].iter().all(|b| *b == round as u8));
-            b.ring.complete(next);
-            index = next;
-        }
-    }
-
-    #[test]
-    fn an_overrun_is_an_error() {
-        let mut b = Bench::new();
-        b.post(5);
-        b.ring.ring(0, None);
-        assert_eq!(b.ring.poll(&mut b.io, RECORD), Err(RingError::Overrun));
-    }
-
-    #[test]
-    fn lengths_that_make_no_sense_take_one_block() {
-        let mut b = Bench::new();
-        b.put(0, 0, 0);
-        b.put(1, 9, 0);
-        b.post(3);
-        b.ring.ring(0, None);
-        for index in [0, 1] {
-            let f = b.next().unwrap();
-            assert_eq!((f.index, f.blocks, f.bytes), (index, 1, None));
-        }
-    }
-
-    #[test]
-    fn a_whole_copy_replaces_the_fetch() {
-        let mut b = Bench::new();
-        b.put(0, 4, 1);
-        let mut copy = vec![2; 64];
-        copy[..8].copy_from_slice(
-            &Head {
-                opmod: 0,
-                index: 0,
-                opcode: Opcode::NOP,
-                qpn: 1,
-                ds: 4,
-            }
-            .encode(),
-        );
-        b.post(1);
-        b.ring.ring(0, Some(copy.clone()));
-        assert_eq!(b.next().unwrap().bytes, Some(copy.clone()));
-        assert_eq!(b.io.memory.reads(Kind::WqeFetch).accesses, 0);
-        assert_eq!(b.io.counters.wqes_from_blueflame, 1);
-
-        // Longer than the copy: fetched from memory.
-        b.ring.complete(1);
-        b.put(1, 5, 3);
-        copy[7] = 5;
-        b.post(3);
-        b.ring.ring(1, Some(copy));
-        assert_eq!(b.next().unwrap().bytes.map(|b| b[70]), Some(3));
-        assert_eq!(b.io.counters.wqes_from_blueflame, 1);
-    }
-}
+mod tests;

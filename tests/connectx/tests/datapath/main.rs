@@ -8,6 +8,7 @@ mod completion;
 mod compression;
 mod counters;
 mod datagrams;
+mod doorbells;
 mod errors;
 mod faults;
 mod fuzz;

@@ -109,6 +109,7 @@ impl Side {
             qpn: qp.qpn,
             wqe_index: index,
             blueflame: None,
+            alone: false,
         };
         qp::doorbell(&mut self.hca, doorbell);
     }

@@ -15,7 +15,7 @@ pub struct QpHandle {
     /// Send counter in blocks, receive counter.
     pub pi: u16,
     pub rq_pi: u16,
-    pub(super) sq: u64,
+    pub sq: u64,
     pub(super) sq_blocks: u64,
     pub(super) rq: u64,
     pub(super) rq_stride: u64,
