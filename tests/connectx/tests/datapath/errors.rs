@@ -104,6 +104,7 @@ fn a_remote_key_is_checked() {
         "wraps",
         "no right",
         "other domain",
+        "other function",
         "queue pair",
     ] {
         let rights = (true, what != "queue pair", true);
@@ -123,6 +124,8 @@ fn a_remote_key_is_checked() {
                 key = p.b.sides[1].create_mkey(p.dst, p.dst, 8192, &[]);
                 p.b.sides[1].pd = own;
             }
+            // The sender's own, to the same addresses of its own memory.
+            "other function" => key = p.b.sides[0].create_mkey(p.dst, p.dst, 8192, &[]),
             _ => {}
         }
         p.b.sides[1].post_receive(&mut p.c.qp, &[data(64, p.rkey, p.dst)]);

@@ -254,17 +254,19 @@ fn a_key_has_no_signature() {
 #[test]
 fn keys_have_room_for_so_many_entries_together() {
     let mut b = Bench::new();
-    let side = &mut b.sides[0];
-    let pd = side.pd;
     let longest = |side: &mut Side| {
+        let pd = side.pd;
         side.create_mkey_with(0, 0, 4096, |context| {
             ifc::set(context, field!(mlx5_ifc_mkc_bits, pd), pd);
             let room = field!(mlx5_ifc_mkc_bits, translations_octword_size);
             ifc::set(context, room, 1 << 20);
         })
     };
+    let side = &mut b.sides[0];
     let keys: Vec<u32> = (0..64).map(|_| longest(side).expect("room")).collect();
     assert_eq!(longest(side), Err(NO_RESOURCES));
+    longest(&mut b.sides[1]).expect("room of the other function");
+    let side = &mut b.sides[0];
     side.simple(0x202, keys[0] >> 8).expect("DESTROY_MKEY");
     longest(side).expect("room again");
 }
