@@ -225,9 +225,10 @@ enum mlx5_ulp_access {
  * Context: May sleep.
  * Return: the region, to be given back by mlx5_ulp_region_destroy(), or an
  * ERR_PTR(): %-EINVAL for an empty range, memory that is neither mapped nor
- * direct, or unknown bits in @access, %-EOPNOTSUPP when the device does not reach
- * the memory itself, but a bounce buffer, %-ENODEV, %-ENOMEM, or what the firmware
- * answered. After an error there is no key to the memory: it may be freed.
+ * direct, or unknown bits in @access, %-EIO when the device cannot reach the
+ * memory, %-EOPNOTSUPP when it does not reach the memory itself, but a bounce
+ * buffer, %-ENODEV, %-ENOMEM, or what the firmware answered. After an error there
+ * is no key to the memory: it may be freed.
  */
 struct mlx5_ulp_region *mlx5_ulp_region_create(struct mlx5_ulp_device *dev,
 					       void *memory, size_t length,
@@ -511,9 +512,10 @@ struct mlx5_ulp_connect_attr {
  *
  * Context: May sleep.
  * Return: the queue, to be given back by mlx5_ulp_queue_destroy(), or an
- * ERR_PTR(): %-EINVAL for attributes out of range, %-EEXIST when another queue
- * of the device has the name, %-ENOSPC when the device has 4,096 queues already,
- * %-ENODEV, %-ENOMEM, or what the firmware answered.
+ * ERR_PTR(): %-EINVAL for attributes out of range, %-EOPNOTSUPP for
+ * %MLX5_ULP_ACCESS_REMOTE_ATOMIC on a device that has no atomics, %-EEXIST when
+ * another queue of the device has the name, %-ENOSPC when the device has 4,096
+ * queues already, %-ENODEV, %-ENOMEM, or what the firmware answered.
  */
 struct mlx5_ulp_queue *mlx5_ulp_queue_create(struct mlx5_ulp_device *dev,
 					     const struct mlx5_ulp_queue_attr *attr);
@@ -549,8 +551,8 @@ int mlx5_ulp_queue_address(struct mlx5_ulp_queue *queue, s32 gid_index,
  *
  * Context: May sleep.
  * Return: 0, %-EISCONN when it was connected or stopped before, %-EINVAL for values out of
- * range, %-ENOENT when there is no such GID, %-ENODEV, or what the firmware
- * answered; then the queue can only be destroyed.
+ * range, %-ENOENT when there is no such GID, %-ENODEV, %-ENOMEM, or what the
+ * firmware answered; after these two the queue can only be destroyed.
  */
 int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
 			   const struct mlx5_ulp_address *peer,
@@ -573,8 +575,8 @@ int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
  * Context: May sleep.
  * Return: 0, %-EISCONN when it was connected, or disconnected, before, %-EINVAL
  * for values out of range, for attributes that are missing, or for an address
- * that is not RoCE v2 from this very device, %-ENODEV, or what the firmware
- * answered; then the queue can only be destroyed.
+ * that is not RoCE v2 from this very device, %-ENODEV, %-ENOMEM, or what the
+ * firmware answered; after these two the queue can only be destroyed.
  */
 int mlx5_ulp_queue_connect_verbs(struct mlx5_ulp_queue *queue,
 				 const struct ib_qp_attr *attr, int mask);
@@ -591,8 +593,9 @@ int mlx5_ulp_queue_connect_verbs(struct mlx5_ulp_queue *queue,
  * that the peer has gone. More calls do no harm.
  *
  * Context: May sleep; not from a completion callback.
- * Return: 0, %-ENODEV when the device, or the queue on it, is gone, or what the
- * firmware answered: then what is in flight ends when the queue is destroyed.
+ * Return: 0, %-ENODEV when the device, or the queue on it, is gone, %-ENOMEM, or
+ * what the firmware answered: after these two what is in flight ends when the queue
+ * is destroyed.
  */
 int mlx5_ulp_queue_disconnect(struct mlx5_ulp_queue *queue);
 
@@ -623,8 +626,8 @@ int mlx5_ulp_queue_drain(struct mlx5_ulp_queue *queue);
  * Context: May sleep; not from a completion callback. Of an exclusive queue,
  * nobody may post meanwhile.
  * Return: 0, also when it was stopped before; %-ENODEV when the device, or the
- * queue on it, is gone (everything has completed then, too), or what the firmware
- * answered: then it is not stopped.
+ * queue on it, is gone (everything has completed then, too), %-ENOMEM, or what the
+ * firmware answered: after these two it is not stopped.
  */
 int mlx5_ulp_queue_stop(struct mlx5_ulp_queue *queue);
 
@@ -832,8 +835,8 @@ struct mlx5_ulp_write {
  * when @space of &struct mlx5_ulp_queue_attr is called),
  * %-ENOTCONN when it is not connected yet, %-EPIPE when it has failed,
  * %-ENODEV when the device is gone, %-EMSGSIZE when the request has more ranges
- * or inline bytes than the queue was made for, or a chain more requests,
- * %-EINVAL for flags that don't exist or a queue that is exclusive.
+ * or inline bytes than the queue was made for, a range of 2 GiB or more, or a chain
+ * more requests, %-EINVAL for flags that don't exist or a queue that is exclusive.
  */
 int mlx5_ulp_post_write(struct mlx5_ulp_queue *queue,
 			const struct mlx5_ulp_write *write);
@@ -1082,8 +1085,8 @@ struct mlx5_ulp_receive {
  *
  * Context: Any context, also of an exclusive queue and beside its poster.
  * Return: 0, or an error, and nothing was posted: %-EAGAIN when as many wait as
- * the queue was made for, %-EMSGSIZE when one has more ranges than that or an
- * empty one, or the chain more receives, %-EPIPE when the queue has failed or was
+ * the queue was made for, %-EMSGSIZE when one has more ranges than that, or one
+ * that is empty or of 2 GiB or more, or the chain more receives, %-EPIPE when the queue has failed or was
  * stopped, %-ENODEV when the device is gone, %-EINVAL when the queue takes no
  * receives.
  */

@@ -80,7 +80,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// `EISCONN`, `EINVAL`, `ENOENT`, `ENODEV`, or what the firmware answered.
+    /// `EISCONN`, `EINVAL`, `ENOENT`, `ENODEV`, `ENOMEM`, or what the firmware answered.
     pub(crate) fn connect(&self, peer: &Address, attr: Option<&ConnectAttr>) -> Result {
         let attr = attr.copied().unwrap_or_default();
         let attr = bindings::mlx5_ulp_connect_attr {
@@ -102,7 +102,7 @@ impl Queue {
     /// # Errors
     ///
     /// `EISCONN`, `EINVAL` for values out of range, attributes that are missing, or an address that is not RoCE v2 from
-    /// this very device, `ENODEV`, or what the firmware answered.
+    /// this very device, `ENODEV`, `ENOMEM`, or what the firmware answered.
     ///
     /// # Safety
     ///
