@@ -52,6 +52,22 @@ struct fault {
 };
 
 /*
+ * What the queue counts of such a chain. Nothing waits to be reported at its end, so
+ * draining has added no request.
+ */
+static int fault_counts(const struct mlx5_ulp_queue *queue)
+{
+	struct mlx5_ulp_queue_stats stats;
+
+	mlx5_ulp_queue_query_stats(queue, &stats);
+	return EXPECT(stats.posted, CHAIN) ?:
+	       EXPECT(stats.completed, CHAIN) ?:
+	       EXPECT(stats.errors, 1) ?:
+	       EXPECT(stats.flushed, CHAIN - BAD - 1) ?:
+	       EXPECT(stats.unexpected, 0);
+}
+
+/*
  * Posts a chain in which one request is bad. Those before it must be carried
  * out, it must fail with @syndrome, those behind it be flushed, all in order;
  * and then the queue must refuse.
@@ -105,6 +121,7 @@ static int fault_run(struct pair *pair, const struct fault *fault, int status, u
 	}
 	err = err ?: pair_compare(pair, 0, BAD * PIECE) ?:
 	      EXPECT(mlx5_ulp_post_write(pair->sender, &writes[0]), -EPIPE);
+	err = err ?: fault_counts(pair->sender);
 	/* From the bad one on, nothing has arrived. */
 	for (i = BAD * PIECE; !err && i < CHAIN * PIECE; i++)
 		err = EXPECT(pair->to_memory[i], 0);
