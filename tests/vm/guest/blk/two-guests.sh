@@ -53,10 +53,15 @@ echo mlx5_0 > $disks/d/device
 echo 10.0.0.2:7470 > $disks/d/target
 ! echo 1 2> /dev/null > $disks/d/power || fail "there is a target where nobody waits"
 disk_on target=10.0.0.2:7471
+verify 512 write      1 16k
+verify 512 randrw   128 128k
 verify 4k  randrw    32 512k
+verify 4k  write    128 1m
 verify 64k randwrite  8 1m
+verify 1m  write    128 4m
+verify 1m  randwrite  8 4m
 
-through_outage 2 verify 4k randrw 16 512k
+through_outage 5 verify 4k randrw 16 512k
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 1 ] || fail "the disk was never away"
 filesystem_survives 5

@@ -34,7 +34,7 @@ done
 expect "retries" "$(disk_stat retries)" 0
 
 for block in 4096 262144; do
-	through_outage 2 verify $block randrw 32 "$(size $block)"
+	through_outage 5 verify $block randrw 32 4m
 done
 cat $disks/d/stats
 [ "$(disk_stat reconnects)" -ge 2 ] || fail "the disk was not away twice"

@@ -30,12 +30,12 @@ attach 10.0.0.1 --nr-io-queues=2 --queue-size=32 --ctrl-loss-tmo=60 --reconnect-
 verified --rw=read --bs=1M --iodepth=4 --size=32M
 
 # A reset under load: what is in flight is sent again.
-verified --rw=randwrite --bs=4k --iodepth=32 --size=8M --loops=4 &
-load=$!
-sleep 1
+load_on verified --rw=randwrite --bs=4k --iodepth=32 --size=8M
+load_in_flight
 nvme reset "/dev/$(controller)"
 until_true 60 live || fail "the controller does not come back after a reset"
-wait $load || fail "the load has not survived a reset"
+load_in_flight
+load_off
 
 detach
 unexport_ram

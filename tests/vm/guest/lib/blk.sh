@@ -85,33 +85,34 @@ link_goes() {
 	went=${EPOCHREALTIME/./}
 }
 
-# link_returns_after SECONDS: it is up again so long after it went, and not before the disk has noticed: on a machine that
-# takes longer for that, later.
-link_returns_after() {
+# link_stays_away SECONDS: waits until so long after it went, and until the disk has noticed, which on a slow machine may
+# take longer.
+link_stays_away() {
 	local left
 	disk_becomes away 60
 	left=$((went + $1 * 1000000 - ${EPOCHREALTIME/./}))
 	[ $left -le 0 ] || sleep "$((left / 1000000)).$(printf %06d $((left % 1000000)))"
-	inject pf0 '"kind":"port","up":true'
 	left=$((${EPOCHREALTIME/./} - went))
-	echo "the link was down for $((left / 1000)) ms"
-	[ $left -ge $(($1 * 1000000)) ] || fail "that is less than $1 s"
+	[ $left -ge $(($1 * 1000000)) ] || fail "the link was down for less than $1 s"
 }
 
-# through_outage SECONDS COMMAND...: the port of the disk is down for so long. Meanwhile the command is run again and
-# again, for only requests show a disk that its peer is away.
+# link_returns: it is up again.
+link_returns() {
+	inject pf0 '"kind":"port","up":true'
+	echo "the link was down for $(((${EPOCHREALTIME/./} - went) / 1000)) ms"
+}
+
+# through_outage SECONDS COMMAND...: the port of the disk is down for so long, with the command, which runs fio, as load:
+# only requests show a disk that its peer is away.
 through_outage() {
-	local writer
-	rm -f /tmp/enough
-	until [ -e /tmp/enough ]; do
-		"${@:2}"
-	done &
-	writer=$!
+	load_on "${@:2}"
+	load_in_flight
 	link_goes
-	link_returns_after "$1"
+	link_stays_away "$1"
+	load_runs
+	link_returns
 	disk_becomes live 60
-	touch /tmp/enough
-	wait $writer || fail "the load has not survived the loss of the link"
+	load_off
 }
 
 # verify BS RW DEPTH SIZE [OPTION...]: four jobs write, or read and write, SIZE each with checksums in each block, and

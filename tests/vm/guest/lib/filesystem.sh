@@ -25,7 +25,9 @@ filesystem_survives() {
 	link_goes
 	(rm -r /mnt/json /mnt/email && tar -C /mnt -xf /tmp/tree.tar && sync -f /mnt) &
 	unpack=$!
-	link_returns_after "$1"
+	link_stays_away "$1"
+	kill -0 $unpack 2> /dev/null || fail "all was unpacked before the link was back"
+	link_returns
 	wait $unpack || fail "the tarball was not unpacked"
 	disk_becomes live 60
 	cat $disks/d/stats
