@@ -14,16 +14,13 @@ set -eu
 up_between
 perftest ib_read_bw -a -n 10
 perftest ib_write_bw -s 4096 -n 100 -q 4
-perftest ib_write_bw -s 4096 -n 100 -c UC
 perftest ib_read_bw -s 4096 -n 320 -q 2 -l 16
 perftest ib_send_bw -s 1024 -n 320 -q 2 -l 16 -c UD
 perftest ib_send_bw -s 4096 -n 100 -c UC
-perftest ib_write_lat -s 64 -n 100
 perftest ib_write_lat -s 64 -n 100 -c UC
 perftest ib_send_lat -s 64 -n 100 -c UC
 perftest ib_send_lat -s 64 -n 100
 perftest ib_read_lat -s 64 -n 100
-perftest ib_atomic_lat -n 100
 perftest ib_atomic_lat -n 100 -e
 perftest ib_send_lat -s 64 -n 1000 -e
 perftest ib_send_lat -s 64 -n 100 -c UD -e

@@ -22,5 +22,8 @@ perftest ib_send_bw -s 64 -n 100 -e
 # One event for each completion, or these go out of step.
 perftest ib_send_lat -s 64 -n 100 -e
 perftest ib_read_lat -s 64 -n 100 -e
+perftest ib_write_bw -s 4096 -n 50 -c UC
+perftest ib_write_lat -s 64 -n 50
+perftest ib_atomic_lat -n 50
 down
 nothing_left
