@@ -10,6 +10,8 @@
 # guests: 2
 # boot: own
 # timeout: 1000
+# As in nvme.sh, of nvmet.
+# dmesg-allow: WARNING: possible circular locking dependency detected
 # dmesg-allow: nvme nvme0: (resetting controller|long keepalive RTT \([0-9]+ ms\))
 # dmesg-allow: block nvme0n1: no usable path - requeuing I/O
 
