@@ -40,9 +40,11 @@ class EmulatorFault(VMError):
     """The guest died of the emulator, or did not come up: nothing that was tested has to do with it."""
 
 
-# While a CPU goes through code that another one is changing, emulation now and then runs the breakpoint that stood
-# there meanwhile, when it has been taken away already. Of breakpoints in modules that are tested we want to know.
-_STALE_BREAKPOINT = re.compile(r"Oops: int3: (?:(?!RIP: ).)*RIP: [0-9a-f]+:(?!\S+ \[mlx5)\S+", re.DOTALL)
+# While a CPU goes through code that another one is changing (a tracepoint, a static key), emulation now and then runs the
+# breakpoint that stood there meanwhile, when it has been taken away already: the byte before the marked one is none.
+_STALE_BREAKPOINT = re.compile(
+    r"Oops: int3: (?:(?!Code: ).)*Code: (?:[0-9a-f]{2} )*(?!cc )[0-9a-f]{2} <", re.DOTALL
+)
 
 
 def is_emulator_fault(console: str) -> bool:
