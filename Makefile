@@ -74,5 +74,5 @@ help: ## list the targets
 	@echo "  KEEP=1                bench: make it the result under Documentation/"
 	@echo "  MLX5_ULP_CACHE=<dir>  where the root tree and the kernels are (~/.cache/mlx5_ulp)"
 	@echo "  ACCEL=kvm             run VMs with KVM instead of emulation"
-	@echo "  JOBS=<n>              how many VMs check runs at a time (one per CPU, 4 at most)"
+	@echo "  JOBS=<n>              how many VMs check runs at a time (CPUs and one, 4 at most)"
 	@echo "  TIMEOUT_SCALE=<n>     for slow machines: multiplies all time limits"

@@ -43,7 +43,7 @@ class AtOnce(unittest.TestCase):
     def test_what_the_machine_has(self) -> None:
         with mock.patch.dict(os.environ, {"JOBS": ""}):
             with mock.patch("os.sched_getaffinity", return_value={0, 1}):
-                self.assertEqual(parallel.vms_at_once(), 2)
+                self.assertEqual(parallel.vms_at_once(), 3)
             with mock.patch("os.sched_getaffinity", return_value=set(range(64))):
                 self.assertEqual(parallel.vms_at_once(), 4)
 
