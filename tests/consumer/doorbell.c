@@ -301,6 +301,8 @@ static int switched_run(void *data)
 		if (i == SWITCHED_WRITES - 1)
 			write.flags = 0;
 		s->err = post_patiently(s->pair->sender, &write, 1);
+		if (i < SWITCHED_WRITES / 2 && i % 13 == 5)
+			mlx5_ulp_flush(s->pair->sender);
 		if (i % 100 == 99)
 			fsleep(1000);
 	}
@@ -309,9 +311,9 @@ static int switched_run(void *data)
 }
 
 /*
- * Four tasks post while the script changes the doorbell mode. Nobody flushes
- * or drains: whatever is not shown to the device by the module itself is
- * stranded, and so is its task.
+ * Four tasks post, flush now and then, and complete while the script changes
+ * the doorbell mode. In the second half nobody flushes or drains: whatever is
+ * not shown to the device by the module itself is stranded, and so is its task.
  */
 int test_switched(void)
 {

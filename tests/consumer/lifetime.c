@@ -120,7 +120,7 @@ static int stay_receive(void)
 }
 
 /*
- * Leaves requests in flight and the module loaded. Now the device may go, or
+ * Leaves requests in flight, a pinned queue and the module loaded. Now the device may go, or
  * the module: see test_stay_end().
  */
 int test_stay(void)
@@ -135,7 +135,8 @@ int test_stay(void)
 	err = open_stuck(&stay.pair);
 	if (err)
 		return err;
-	err = fill(&stay.pair, &stay.tally) ?: stay_receive();
+	err = fill(&stay.pair, &stay.tally) ?: stay_receive() ?:
+	      EXPECT(mlx5_ulp_queue_pin(stay.pair.sender), 0);
 	if (!err) {
 		stay.watch = mlx5_ulp_open(test_src, &attr);
 		if (IS_ERR(stay.watch)) {

@@ -10,6 +10,7 @@
 set -eu
 . /src/tests/vm/guest/lib/ulp.sh
 . /src/tests/vm/guest/lib/consumer.sh
+. /src/tests/vm/guest/lib/device.sh
 . /src/tests/vm/guest/lib/faults.sh
 
 # return_devices: the RDMA devices come back after mlx5_ib was removed.
@@ -36,9 +37,11 @@ consumer_test destroy_in_flight close_order
 
 # The consumer goes.
 consumer_load stay
+expect "pinned queues" "$(counted name_pins qid_cache)" 1
 ! rmmod mlx5_ulp 2> /dev/null || fail "mlx5_ulp could be removed under its consumer"
 rmmod mlx5_ulp_test
 ended 0 0 -11 -22
+expect "pinned queues" "$(counted name_pins qid_cache)" 0
 same_objects "$before"
 
 # The RDMA devices go under it.
