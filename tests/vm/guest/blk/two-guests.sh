@@ -56,10 +56,8 @@ disk_on target=10.0.0.2:7471
 verify 512 write      1 16k
 verify 512 randrw   128 128k
 verify 4k  randrw    32 512k
-verify 4k  write    128 1m
-verify 64k randwrite  8 1m
+verify 64k randwrite  8 512k
 verify 1m  write    128 4m
-verify 1m  randwrite  8 4m
 
 through_outage 5 verify 4k randrw 16 512k
 cat $disks/d/stats

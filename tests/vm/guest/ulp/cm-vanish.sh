@@ -5,7 +5,7 @@
 # themselves, after a minute and no later. The address of a peer moves to another machine.
 #
 # functions: pf,vf
-# when: long on 7.2
+# when: long
 # cpus: 2
 # timeout: 240
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
