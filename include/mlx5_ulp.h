@@ -1086,9 +1086,9 @@ struct mlx5_ulp_receive {
  * Context: Any context, also of an exclusive queue and beside its poster.
  * Return: 0, or an error, and nothing was posted: %-EAGAIN when as many wait as
  * the queue was made for, %-EMSGSIZE when one has more ranges than that, or one
- * that is empty or of 2 GiB or more, or the chain more receives, %-EPIPE when the queue has failed or was
- * stopped, %-ENODEV when the device is gone, %-EINVAL when the queue takes no
- * receives.
+ * that is empty or of 2 GiB or more, or the chain more receives, %-EPIPE when the
+ * queue has failed or was stopped, %-ENODEV when the device is gone, %-EINVAL when
+ * the queue takes no receives.
  */
 int mlx5_ulp_post_receives(struct mlx5_ulp_queue *queue,
 			   const struct mlx5_ulp_receive *receives,
