@@ -9,6 +9,7 @@ to the record. The agent in the guest writes marker lines around each test.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,11 +33,25 @@ _FAULT = re.compile(
 # A fault from level warning on.
 _OURS = re.compile(r"mlx5|infiniband|\bib_core\b|\bnvme")
 
+# A report of the kernel: where it begins, and a line of its stack traces, of which some kinds have one more behind the
+# first.
+_CUT = re.compile(r"-+\[ cut here \]")
+_HEADLINE = re.compile(r"WARNING: |BUG: ")
+_STACK_ENTRY = re.compile(r" +(\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( \[\w+\])?")
+
 # What the kernel says once of any module that is not its own.
 _BENIGN = re.compile(
     r"\w+: (loading out-of-tree module taints kernel\."
     r"|module verification failed: signature and/or required key missing - tainting kernel)"
 )
+
+
+class _Report(enum.Enum):
+    """Where in an announced report a line is."""
+
+    NONE = enum.auto()
+    BODY = enum.auto()
+    BEHIND = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,14 +115,32 @@ def outside_tests(lines: Iterable[Line]) -> list[Line]:
 
 
 def faults(lines: Iterable[Line], allowed: Iterable[re.Pattern[str]]) -> list[Line]:
-    """The lines that fail a test, without those that it announced: a pattern stands for a whole line."""
-    allowed = [_BENIGN, *allowed]
-    return [
-        line
-        for line in lines
-        if (_FAULT.search(line.text) or (line.level <= LEVEL_WARNING and _OURS.search(line.text)))
-        and not any(pattern.fullmatch(line.text) for pattern in allowed)
-    ]
+    """The lines that fail a test, without those that it announced: a pattern stands for a whole line.
+
+    The headline of a report of the kernel stands for the report.
+    """
+    lines, allowed = list(lines), [_BENIGN, *allowed]
+
+    def announced(line: Line) -> bool:
+        return any(pattern.fullmatch(line.text) for pattern in allowed)
+
+    found = []
+    report = _Report.NONE
+    for line, following in zip(lines, [*lines[1:], None]):
+        if announced(line):
+            if _HEADLINE.match(line.text):
+                report = _Report.BODY
+        elif _FAULT.search(line.text):
+            if not (_CUT.match(line.text) and following and announced(following)):
+                report = _Report.NONE
+                found.append(line)
+        elif line.level <= LEVEL_WARNING and _OURS.search(line.text):
+            of_report = report is _Report.BODY or (report is _Report.BEHIND and _STACK_ENTRY.fullmatch(line.text))
+            if not of_report or line.level < LEVEL_WARNING:
+                found.append(line)
+        elif line.text.strip() == "</TASK>" and report is _Report.BODY:
+            report = _Report.BEHIND
+    return found
 
 
 def read(path: Path) -> list[Line]:

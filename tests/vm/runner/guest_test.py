@@ -17,7 +17,8 @@ The header is the run of comment lines at the top of the script. Lines of the fo
     when          ``long`` for a test that only `make check-all` runs, ``long on 7.2`` for one that it alone
                   runs on these kernels
     kernels       the kernel series that it runs on; all of them by default
-    dmesg-allow   regular expression of a whole kernel log line that is expected; may be repeated
+    dmesg-allow   regular expression of a whole kernel log line that is expected; may be repeated;
+                  that of a report's headline (``WARNING: ``, ``BUG: ``) stands for the report
     dmesg-allow-of  files in guest/lib/dmesg with such expressions, one a line
 """
 

@@ -92,6 +92,35 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.faults(3, text, r"mlx5_core [0-9a-f:.]+: CREATE_QP failed"), 1)
         self.assertEqual(self.faults(3, text, r"mlx5_core [0-9a-f:.]+: CREATE_CQ", "CREATE_CQ failed"), 1)
 
+    def test_announced_report(self) -> None:
+        report = [
+            (6, "------------[ cut here ]------------"),
+            (4, "DMA-API: mlx5_core 0000:01:00.0: device driver frees DMA memory with different direction"),
+            (4, "WARNING: kernel/dma/debug.c:1060 at check_unmap+0x11e3/0x2c10, CPU#1: kworker/1:2H/156"),
+            (4, "Modules linked in: nvme_rdma nvmet mlx5_ib mlx5_core"),
+            (4, "Call Trace:"),
+            (4, " <TASK>"),
+            (4, " rdma_rw_ctx_destroy+0x2b9/0x320 [ib_core]"),
+            (4, " ? nvmet_rdma_send_done+0x8f/0x120 [nvmet_rdma]"),
+            (4, " </TASK>"),
+            (4, "---[ end trace 0000000000000000 ]---"),
+            (4, "DMA-API: Mapped at:"),
+            (4, " nvmet_rdma_map_sgl_keyed+0x747/0xca0 [nvmet_rdma]"),
+        ]
+        allowed = [re.compile(p) for p in ("DMA-API: .* with different direction", "WARNING: kernel/dma/debug.c:.*")]
+
+        def count(said: list[tuple[int, str]], patterns: list[re.Pattern[str]]) -> int:
+            return len(dmesg.faults([dmesg.Line(level, 0, text) for level, text in said], patterns))
+
+        self.assertEqual(count(report, allowed), 0)
+        # The first four, and the stack entries.
+        self.assertEqual(count(report, []), 7)
+        self.assertEqual(count(report, allowed[1:]), 2)
+        self.assertEqual(count(report, allowed[:1]), 5)
+        self.assertEqual(count(report + [(4, "nvme nvme0: I/O timeout")], allowed), 1)
+        self.assertEqual(count(report[:5] + [(3, "mlx5_core 0000:01:00.0: it failed")] + report[5:], allowed), 1)
+        self.assertEqual(count(report[:5] + [(4, "BUG: KASAN: slab-out-of-bounds in x+0x1")] + report[5:], allowed), 4)
+
 
 if __name__ == "__main__":
     unittest.main()
