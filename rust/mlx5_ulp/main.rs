@@ -15,12 +15,14 @@ mod api;
 #[allow(dead_code, unreachable_pub)]
 mod be;
 mod clock;
+mod codegen;
 mod cq;
 mod device;
 mod doorbell;
 mod errno;
 mod fast_region;
 mod hw;
+mod irq;
 mod observe;
 mod params;
 mod pcie;

@@ -2,7 +2,7 @@
 
 //! A spin lock for data shared with interrupt handlers, cheap enough to post under.
 
-use core::ptr::NonNull;
+use crate::codegen::opaque;
 use kernel::{
     bindings,
     error::to_result,
@@ -40,58 +40,6 @@ macro_rules! new_irq_lock {
 }
 pub(crate) use new_irq_lock;
 
-/// Called where the usual case does not come: keeps the compiler from computing both cases and then choosing,
-/// which costs the usual one more than a branch. No instruction.
-#[inline(always)]
-pub(crate) fn unusual() {
-    // SAFETY: An empty instruction sequence.
-    unsafe { core::arch::asm!("", options(nomem, nostack, preserves_flags)) };
-}
-
-/// The same number, of which the compiler does not know what it is: in a loop it stays where it is in place of being
-/// made anew each time. No instruction.
-#[inline(always)]
-pub(crate) fn in_register(mut number: u64) -> u64 {
-    // SAFETY: An empty instruction sequence.
-    unsafe {
-        core::arch::asm!("/* {} */", inout(reg) number,
-            options(pure, nomem, nostack, preserves_flags));
-    }
-    number
-}
-
-/// The same reference, of which the compiler does not know where it comes from: so it takes it for the base of
-/// all that it refers to, in place of the base of something around it or of parts that were looked at before.
-/// No instruction.
-// The pointer goes through a register; nothing is read by it.
-#[expect(clippy::pointers_in_nomem_asm_block)]
-#[inline(always)]
-pub(crate) fn opaque<T>(of: &T) -> &T {
-    let mut place = core::ptr::from_ref(of);
-    // SAFETY: An empty instruction sequence.
-    unsafe {
-        core::arch::asm!("/* {} */", inout(reg) place,
-            options(pure, nomem, nostack, preserves_flags));
-    }
-    // SAFETY: It is what it was.
-    unsafe { &*place }
-}
-
-/// As [`opaque`], of a place that is not only read. No instruction.
-// As there.
-#[expect(clippy::pointers_in_nomem_asm_block)]
-#[inline(always)]
-pub(crate) fn opaque_place<T>(place: NonNull<T>) -> NonNull<T> {
-    let mut place = place.as_ptr();
-    // SAFETY: An empty instruction sequence.
-    unsafe {
-        core::arch::asm!("/* {} */", inout(reg) place,
-            options(pure, nomem, nostack, preserves_flags));
-    }
-    // SAFETY: It is what it was: not null.
-    unsafe { NonNull::new_unchecked(place) }
-}
-
 /// `spinlock_t` taken with interrupts saved and disabled; the guard keeps the old state.
 pub(crate) struct IrqSaveBackend;
 
@@ -105,7 +53,7 @@ pub(crate) struct IrqSaveBackend;
     not(CONFIG_DEBUG_LOCK_ALLOC),
 ))]
 mod irq_spin {
-    use super::interrupts;
+    use crate::irq::interrupts;
     use core::sync::atomic::{
         AtomicU32,
         AtomicU8,
@@ -382,109 +330,4 @@ unsafe impl Backend for IrqSaveBackend {
             bindings::spin_assert_is_held(_ptr)
         }
     }
-}
-
-/// `local_irq_save()` and `local_irq_restore()`, inline.
-#[cfg(all(CONFIG_X86_64, not(CONFIG_TRACE_IRQFLAGS)))]
-mod interrupts {
-    use kernel::ffi::c_ulong;
-
-    /// `X86_EFLAGS_IF`: interrupts are on.
-    const ON: c_ulong = 1 << 9;
-
-    /// Turns them off on this CPU; returns the flags as they were.
-    #[inline(always)]
-    pub(super) fn save() -> c_ulong {
-        let flags: c_ulong;
-        // SAFETY: The flags go to a register, then interrupts off. Not `nostack`: the flags pass over
-        // the stack.
-        unsafe { core::arch::asm!("pushfq", "pop {}", "cli", out(reg) flags) };
-        flags
-    }
-
-    /// Turns them on again if they were on in `flags`, which [`save`] returned on this CPU.
-    #[inline(always)]
-    pub(super) fn restore(flags: c_ulong) {
-        if flags & ON != 0 {
-            // SAFETY: They were on when `save` turned them off on this CPU.
-            unsafe { core::arch::asm!("sti") };
-        }
-    }
-}
-
-/// `local_irq_save()` and `local_irq_restore()`, where lockdep or a tracer has to hear of them.
-#[cfg(all(CONFIG_X86_64, CONFIG_TRACE_IRQFLAGS))]
-mod interrupts {
-    use kernel::ffi::c_ulong;
-
-    /// Turns them off on this CPU; returns the flags as they were.
-    #[inline(always)]
-    pub(super) fn save() -> c_ulong {
-        // SAFETY: Any context.
-        unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_irq_save() }
-    }
-
-    /// Turns them on again if they were on in `flags`, which [`save`] returned on this CPU.
-    #[inline(always)]
-    pub(super) fn restore(flags: c_ulong) {
-        // SAFETY: Undoes `save`.
-        unsafe { mlx5_ulp_bindings::mlx5_ulp_shim_irq_restore(flags) };
-    }
-}
-
-/// Interrupts of this CPU are off while it exists, and then as they were before.
-///
-/// A grace period of RCU waits for it: `synchronize_rcu()` returns only after every CPU had its
-/// interrupts on.
-pub(crate) struct InterruptsOff {
-    #[cfg(CONFIG_X86_64)]
-    flags: c_ulong,
-    #[cfg(not(CONFIG_X86_64))]
-    _guard: kernel::sync::rcu::Guard,
-    /// Bound to this CPU.
-    _not_send: core::marker::PhantomData<*mut ()>,
-}
-
-impl InterruptsOff {
-    /// Turns them off. Nests.
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Self {
-            #[cfg(CONFIG_X86_64)]
-            flags: interrupts::save(),
-            #[cfg(not(CONFIG_X86_64))]
-            _guard: kernel::sync::rcu::read_lock(),
-            _not_send: core::marker::PhantomData,
-        }
-    }
-}
-
-impl Drop for InterruptsOff {
-    #[inline(always)]
-    fn drop(&mut self) {
-        #[cfg(CONFIG_X86_64)]
-        interrupts::restore(self.flags);
-    }
-}
-
-/// Whether softirqs are off on this CPU, as in a softirq or between `local_bh_disable()` and
-/// `local_bh_enable()`: they stay so until whoever turned them off turns them on. May say no where they are.
-#[inline(always)]
-pub(crate) fn softirqs_are_off() -> bool {
-    #[cfg(CONFIG_X86_64)]
-    {
-        /// `SOFTIRQ_MASK` of `<linux/preempt.h>`.
-        const SOFTIRQS: u32 = 0xff00;
-
-        let count: u32;
-        // SAFETY: What `preempt_count()` does: reads a per-CPU word, whose bits of softirqs do not change
-        // when the task moves to another CPU, because it does not while they are set.
-        unsafe {
-            core::arch::asm!("mov {:e}, dword ptr gs:[rip + __preempt_count]", out(reg) count,
-                options(nostack, preserves_flags, readonly))
-        };
-        count & SOFTIRQS != 0
-    }
-    #[cfg(not(CONFIG_X86_64))]
-    false
 }

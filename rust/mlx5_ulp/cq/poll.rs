@@ -25,6 +25,7 @@ use crate::{
         barrier,
         cq::CqCore, //
     },
+    irq::softirqs_are_off,
     observe::{
         latency,
         totals::CompletionCounters,
@@ -35,7 +36,6 @@ use crate::{
         request::deliver,
         send::SendQueue, //
     },
-    sync::softirqs_are_off,
     wqe,
 };
 use core::{

@@ -12,6 +12,7 @@
 
 use super::cqe;
 use crate::{
+    codegen::in_register,
     hw::{
         barrier,
         cq::CqCore, //
@@ -21,7 +22,6 @@ use crate::{
         Mark,
         View, //
     },
-    sync::in_register,
 };
 use core::{
     mem::MaybeUninit,

@@ -33,6 +33,10 @@ use super::{
     },
 };
 use crate::{
+    codegen::{
+        opaque,
+        unusual, //
+    },
     doorbell::policy::{
         Cause,
         Hint, //
@@ -42,10 +46,6 @@ use crate::{
         latency,
         probes,
         trace, //
-    },
-    sync::{
-        opaque,
-        unusual, //
     },
     wqe::ctrl::{
         Ctrl,

@@ -7,6 +7,7 @@ use super::{
     slots::Slots, //
 };
 use crate::{
+    codegen::opaque,
     doorbell::{
         blueflame::BlueFlame,
         hold::Hold,
@@ -14,11 +15,8 @@ use crate::{
         register::Doorbell,
         sample::Sample, //
     },
-    sync::{
-        opaque,
-        InterruptsOff,
-        RawIrqLock, //
-    },
+    irq::InterruptsOff,
+    sync::RawIrqLock,
     wqe::{
         ctrl::HeadTemplate,
         merge::Limits, //

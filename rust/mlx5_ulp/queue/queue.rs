@@ -14,8 +14,8 @@ use super::{
         Shape, //
     }, //
 };
-use crate::sync::opaque;
 use crate::{
+    codegen::opaque,
     cq::interrupt::Interrupt,
     device::{
         Device,

@@ -11,8 +11,8 @@ use super::{
     ring::Ring,
 };
 use crate::{
+    codegen::opaque_place,
     hw::barrier,
-    sync::opaque_place,
     wqe::{
         data::INLINE_HEADER,
         BB,
