@@ -11,7 +11,7 @@ use super::{
         Next,
         Stretch, //
     },
-    poll::Turn, //
+    turn::Turn, //
 };
 use crate::{
     clock,

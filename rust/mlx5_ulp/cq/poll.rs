@@ -9,7 +9,7 @@
 //!
 //! The consumer counter goes to the doorbell record once in a poll, behind its last entry, while callbacks
 //! post anew into the credits that came back. So a completion queue has entries for all requests in flight
-//! *and* for those that one poll takes: [`Completing::room`] is what is left for the latter.
+//! *and* for those that one poll takes: [`Completing::room`](super::turn::Completing) is what is left for the latter.
 
 use super::{
     cqe::{
@@ -18,6 +18,7 @@ use super::{
         Tail, //
     },
     run::Run,
+    turn::Turn,
     unusual::Took, //
 };
 use crate::{
@@ -25,10 +26,8 @@ use crate::{
         barrier,
         cq::CqCore, //
     },
-    irq::softirqs_are_off,
     observe::{
         latency,
-        totals::CompletionCounters,
         trace, //
     },
     queue::{
@@ -38,178 +37,8 @@ use crate::{
     },
     wqe,
 };
-use core::{
-    cell::UnsafeCell,
-    mem::MaybeUninit,
-    ptr::null_mut,
-    sync::atomic::{
-        AtomicBool,
-        AtomicPtr,
-        AtomicU32,
-        Ordering::{
-            Acquire,
-            Relaxed,
-            Release, //
-        }, //
-    },
-};
-use kernel::{
-    prelude::*,
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
-};
+use core::mem::MaybeUninit;
 use mlx5_ulp_bindings as bindings;
-
-/// What only one who completes touches: guarded by `taken`.
-#[repr(align(64))]
-pub(crate) struct Completing {
-    /// Whether somebody is at it. Not a lock: nobody waits for it with interrupts off, and callbacks
-    /// run while it is set.
-    taken: AtomicBool,
-    /// Whether everything was completed for good: nobody looks at the ring any more.
-    over: AtomicBool,
-    /// Whether an entry that made no sense has been reported.
-    pub(super) reported: AtomicBool,
-    /// Whether an error entry was taken.
-    pub(super) failed: AtomicBool,
-    /// The QP that entries must name.
-    qpn: AtomicU32,
-    /// Entries that one poll may take.
-    room: AtomicU32,
-    /// The ring, for whoever has the turn; null until it is attached, and once everything is over.
-    ring: AtomicPtr<CqCore>,
-    /// What is expected there. For whoever has the turn.
-    run: UnsafeCell<Run>,
-    /// The ring; null until it is attached.
-    cq: AtomicPtr<CqCore>,
-    counters: CompletionCounters,
-}
-
-impl Completing {
-    /// Nothing taken yet.
-    pub(crate) fn new() -> Self {
-        Self {
-            taken: AtomicBool::new(false),
-            over: AtomicBool::new(false),
-            reported: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
-            qpn: AtomicU32::new(0),
-            room: AtomicU32::new(0),
-            ring: AtomicPtr::new(null_mut()),
-            run: UnsafeCell::new(Run::none()),
-            cq: AtomicPtr::new(null_mut()),
-            counters: CompletionCounters::default(),
-        }
-    }
-
-    /// From here on entries come in `cq`, must name this QP, and up to `depth` requests and receives are in
-    /// flight.
-    ///
-    /// # Safety
-    ///
-    /// `cq` must live until [`SendQueue::end`] has returned.
-    pub(crate) unsafe fn attach(&self, cq: &CqCore, qpn: u32, depth: u32) {
-        let entries = 1u32 << (cq.log_entries() & 31);
-        self.room
-            .store(entries.saturating_sub(depth).max(1), Relaxed);
-        self.qpn.store(qpn, Relaxed);
-        let cq = core::ptr::from_ref(cq).cast_mut();
-        self.cq.store(cq, Release);
-        self.ring.store(cq, Release);
-    }
-
-    /// What has completed.
-    pub(crate) fn counters(&self) -> &CompletionCounters {
-        &self.counters
-    }
-
-    /// Whether everything has completed for good.
-    #[inline]
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Acquire)
-    }
-
-    /// Entries taken, free running: the consumer counter.
-    #[inline(always)]
-    fn consumer(&self) -> u32 {
-        self.counters.entries.get() as u32
-    }
-
-    /// Entries that one poll may take.
-    pub(super) fn room(&self) -> u32 {
-        self.room.load(Relaxed)
-    }
-
-    /// The QP that entries must name.
-    pub(crate) fn qpn(&self) -> u32 {
-        self.qpn.load(Relaxed)
-    }
-
-    /// The completion mode was switched. By whoever holds the lock of the moderator.
-    pub(super) fn switched(&self) {
-        self.counters.switches.add(1);
-    }
-
-    /// The ring, for the holder of the turn, who may look at it until he gives the turn back.
-    #[inline(always)]
-    fn ring<'a>(&self, _turn: &'a Turn<'_>) -> Option<&'a CqCore> {
-        // SAFETY: By the contract of `attach` it lives until `end` has returned, which waits for the turn
-        // and clears the pointer while it has it.
-        unsafe { self.ring.load(Acquire).as_ref() }
-    }
-
-    /// What is expected in the ring, likewise.
-    #[inline(always)]
-    fn run<'a>(&'a self, _turn: &'a mut Turn<'_>) -> &'a mut Run {
-        // SAFETY: There is one turn at a time, which is borrowed mutably.
-        unsafe { &mut *self.run.get() }
-    }
-
-    /// Both.
-    #[inline]
-    fn ring_and_run<'a>(&'a self, turn: &'a mut Turn<'_>) -> Option<(&'a CqCore, &'a mut Run)> {
-        let ring = core::ptr::from_ref(self.ring(turn)?);
-        // SAFETY: As in `ring`: it lives until the turn is given back, which is borrowed here.
-        Some((unsafe { &*ring }, self.run(turn)))
-    }
-}
-
-/// The right to complete requests of a queue: one at a time. Given back when dropped.
-pub(crate) struct Turn<'a>(&'a SendQueue);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.completing.taken.store(false, Release);
-    }
-}
-
-/// The context in which consumers are called: with softirqs off on this CPU while it exists, from wherever
-/// that happens, unless they are called in process context.
-struct Context {
-    softirqs_off: bool,
-}
-
-impl Context {
-    fn of(queue: &SendQueue) -> Self {
-        let softirqs_off = !queue.in_work;
-        if softirqs_off {
-            // SAFETY: Nests, and is undone by `drop` in the same task.
-            unsafe { bindings::mlx5_ulp_shim_bh_disable() };
-        }
-        Self { softirqs_off }
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        if self.softirqs_off {
-            // SAFETY: Undoes `of`.
-            unsafe { bindings::mlx5_ulp_shim_bh_enable() };
-        }
-    }
-}
 
 /// How far a poll has come.
 #[derive(Clone, Copy)]
@@ -224,27 +53,6 @@ pub(super) struct Progress {
 const CHUNK: usize = 16;
 
 impl SendQueue {
-    /// Takes the right to complete, if nobody has it.
-    #[inline(always)]
-    pub(crate) fn turn(&self) -> Option<Turn<'_>> {
-        if self.completing.taken.swap(true, Acquire) {
-            return None;
-        }
-        Some(Turn(self))
-    }
-
-    /// Whether somebody is completing, callbacks included. Who has seen a request retired, and then sees
-    /// this false, knows that its callback has returned.
-    pub(crate) fn is_completing(&self) -> bool {
-        self.completing.taken.load(Acquire)
-    }
-
-    /// Entries taken so far, the consumer counter to arm with. For the holder of the turn.
-    #[inline]
-    pub(crate) fn consumer(&self, _turn: &Turn<'_>) -> u32 {
-        self.completing.consumer()
-    }
-
     /// Takes up to `budget` entries, at least 1, and the rest of a compressed block, but not more than there is room
     /// for, and completes what they say. Returns how many it took: 0 when there was none, or the queue is over.
     ///
@@ -474,110 +282,5 @@ impl SendQueue {
             // retired, and what is retired is never delivered again.
             unsafe { deliver(cookie, completion) };
         }
-    }
-
-    /// Completes everything in flight without the device, waiting for the turn: see [`SendQueue::end`].
-    /// Sleeps.
-    pub(crate) fn complete_all(&self) {
-        loop {
-            {
-                let _context = Context::of(self);
-                if let Some(mut turn) = self.turn() {
-                    return self.end(&mut turn);
-                }
-            }
-            fsleep(Delta::from_micros(20));
-        }
-    }
-
-    /// Looks for completions and calls consumers, from the work item; then as the mode says. See
-    /// [`Interrupt`](super::interrupt::Interrupt), which has queued it.
-    pub(crate) fn complete_in_work(&self) {
-        let mut pause = 20;
-        // Whoever has the turn may have it for long, since callbacks may sleep here.
-        while self.is_completing() && !self.completing.is_over() {
-            fsleep(Delta::from_micros(pause));
-            pause = pause.saturating_mul(2).min(1000);
-        }
-        // SAFETY: By the contract of `SendQueue::attach` the queue lives until the work item is disabled.
-        if let Some(cq) = unsafe { self.completing.cq.load(Acquire).as_ref() } {
-            self.look(cq, || self.work.queue());
-        }
-    }
-
-    /// As [`SendQueue::tell_space`], once the turn is free. Sleeps.
-    pub(crate) fn tell_space_later(&self) {
-        if !self.space_is_wanted() {
-            return;
-        }
-        loop {
-            {
-                let _context = Context::of(self);
-                if let Some(_turn) = self.turn() {
-                    return self.tell_space();
-                }
-            }
-            fsleep(Delta::from_micros(20));
-        }
-    }
-
-    /// Takes up to `budget` entries, at least 1, for a consumer who looks by himself. Interrupts are on.
-    #[inline(always)]
-    pub(crate) fn poll_now(&self, budget: u32) -> u32 {
-        if !softirqs_are_off() {
-            return self.poll_softirqs_off(budget);
-        }
-        match self.turn() {
-            Some(mut turn) => self.poll(&mut turn, budget),
-            None => 0,
-        }
-    }
-
-    /// As [`SendQueue::poll_now`], from a task.
-    #[inline(never)]
-    fn poll_softirqs_off(&self, budget: u32) -> u32 {
-        let _context = Context::of(self);
-        match self.turn() {
-            Some(mut turn) => self.poll(&mut turn, budget),
-            None => 0,
-        }
-    }
-
-    /// Tells the device how to moderate its events. Sleeps; one at a time, from the work item or before
-    /// it is queued.
-    ///
-    /// # Errors
-    ///
-    /// Those of the firmware.
-    pub(crate) fn moderate_device(&self) -> Result {
-        // SAFETY: By the contract of `SendQueue::attach` the queue lives until the work item is disabled.
-        match unsafe { self.completing.cq.load(Acquire).as_ref() } {
-            Some(cq) => self.moderator.program(cq),
-            None => Ok(()),
-        }
-    }
-
-    /// Completes everything in flight without the device, and for good: nobody looks at the ring any more
-    /// when this returns.
-    ///
-    /// The queue must be closed to all posters, and the device must not carry out anything of it any more.
-    /// Softirqs must be off. May be called again.
-    pub(crate) fn end(&self, turn: &mut Turn<'_>) {
-        // What is there was there already, so not more than fits: a device that goes on writing entries, against
-        // the rules, does not keep us.
-        let ring = self.completing.ring(turn);
-        let mut left = ring.map_or(0, |ring| 1u32 << (ring.log_entries() & 31));
-        while left != 0 {
-            let taken = self.poll(turn, left);
-            if taken == 0 {
-                break;
-            }
-            left = left.saturating_sub(taken);
-        }
-        self.flush_in_software();
-        self.tell_space();
-        self.completing.over.store(true, Release);
-        self.completing.ring.store(null_mut(), Relaxed);
-        *self.completing.run(turn) = Run::none();
     }
 }

@@ -31,7 +31,7 @@ use super::{
 use crate::{
     cq::{
         moderator::Moderator,
-        poll::Completing, //
+        turn::Completing, //
     },
     device::Hold,
     doorbell::{
