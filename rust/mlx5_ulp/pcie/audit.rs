@@ -2,9 +2,12 @@
 
 //! What of a function's PCI Express set-up costs throughput or latency.
 //!
-//! Looks at registers that were read before, changes nothing. Bit places are those of the PCI
-//! Express Base Specification (`PCI_EXP_*`, `PCI_MSIX_*` in `<uapi/linux/pci_regs.h>`).
+//! Looks at [registers](super::registers) that were read before, changes nothing.
 
+use super::registers::{
+    Express,
+    Msix, //
+};
 use core::fmt;
 
 /// Smallest maximum read request with which WQE and payload fetches keep the link busy, bytes.
@@ -15,93 +18,6 @@ const GOOD_VF_MPS: u32 = 256;
 const TABLE_ALIGNMENT: u32 = 4096;
 /// Vectors that are not for completions: the asynchronous event queue.
 const OTHER_VECTORS: u32 = 1;
-
-/// Registers of the PCI Express capability of one end of a link.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Express {
-    /// Device capabilities.
-    pub dev_cap: u32,
-    /// Device control.
-    pub dev_ctl: u16,
-    /// Link capabilities.
-    pub link_cap: u32,
-    /// Link control.
-    pub link_ctl: u16,
-    /// Link status.
-    pub link_sta: u16,
-}
-
-impl Express {
-    /// Largest payload that it could take, bytes.
-    fn payload_supported(&self) -> u32 {
-        128 << (self.dev_cap & 7)
-    }
-
-    /// Largest payload in use, bytes.
-    fn payload(&self) -> u32 {
-        128 << ((self.dev_ctl >> 5) & 7)
-    }
-
-    /// Largest read request in use, bytes.
-    fn read_request(&self) -> u32 {
-        128 << ((self.dev_ctl >> 12) & 7)
-    }
-
-    /// Generation of the fastest link that it could run.
-    fn speed_supported(&self) -> u32 {
-        self.link_cap & 0xf
-    }
-
-    /// Most lanes that it could run.
-    fn width_supported(&self) -> u32 {
-        (self.link_cap >> 4) & 0x3f
-    }
-
-    /// Generation of the link as it runs; 0 where the register is not implemented.
-    fn speed(&self) -> u32 {
-        u32::from(self.link_sta & 0xf)
-    }
-
-    /// Lanes as they run; 0 where the register is not implemented.
-    fn width(&self) -> u32 {
-        u32::from((self.link_sta >> 4) & 0x3f)
-    }
-
-    /// Power-saving states that are allowed: bit 0 L0s, bit 1 L1.
-    fn aspm(&self) -> u16 {
-        self.link_ctl & 3
-    }
-
-    /// Read completion boundary, bytes.
-    fn boundary(&self) -> u32 {
-        if self.link_ctl & 8 != 0 {
-            128
-        } else {
-            64
-        }
-    }
-}
-
-/// The MSI-X capability.
-#[derive(Clone, Copy, Debug)]
-pub struct Msix {
-    /// Message control.
-    pub control: u16,
-    /// Offset of the table, and the BAR it is in.
-    pub table: u32,
-}
-
-impl Msix {
-    /// Vectors in the table.
-    fn vectors(&self) -> u32 {
-        u32::from(self.control & 0x7ff) + 1
-    }
-
-    /// Where the table begins in its BAR, bytes.
-    fn offset(&self) -> u32 {
-        self.table & !7
-    }
-}
 
 /// What a function is in the scheme of single-root virtualization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,16 +7,20 @@ use crate::{
     hw::cq, //
 };
 use audit::{
-    Express,
     Facts,
-    Msix,
     Role, //
 };
 use mlx5_ulp_bindings as bindings;
+use registers::{
+    Express,
+    Msix, //
+};
 
-// A pure file: also compiled on the host.
+// Pure files: also compiled on the host.
 #[allow(unreachable_pub)]
 pub(crate) mod audit;
+#[allow(unreachable_pub)]
+mod registers;
 
 /// A configuration space that nothing answers from reads as ones.
 const ABSENT: u32 = u32::MAX;

@@ -83,4 +83,5 @@ pub mod params {
 pub mod pcie {
     //! PCI Express audit: the pure part.
     pub mod audit;
+    pub mod registers;
 }

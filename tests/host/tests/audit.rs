@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 //! The PCI Express audit of any registers: always the same lines, each of them one line.
 
-use mlx5_ulp_host_tests::pcie::audit::{audit, Express, Facts, Msix, Role, Verdict};
+use mlx5_ulp_host_tests::pcie::audit::{audit, Facts, Role, Verdict};
+use mlx5_ulp_host_tests::pcie::registers::{Express, Msix};
 use proptest::option;
 use proptest::prelude::*;
 
