@@ -333,7 +333,7 @@ impl Totals {
             ("flushed", self.flushed),
             ("cqes", self.entries),
             ("invalid_cqes", self.invalid),
-            ("events", self.events),
+            ("interrupts", self.events),
             ("polls", self.polls),
             ("arms", self.arms),
             ("mode_switches", self.switches),
