@@ -111,6 +111,9 @@ impl Params {
         let params = Self {
             values: [const { AtomicU32::new(0) }; Key::COUNT],
         };
+        // Of values that are several words a user may give some: the others are the usual ones.
+        params.set_compression(Compression::DEFAULT);
+        params.set_moderation(&Settings::DEFAULT);
         for parameter in &PARAMETERS {
             let value = parameter.of_module();
             if let Err(refusal) = params.change(parameter, value.to_bytes()) {

@@ -25,6 +25,12 @@ pub struct Compression {
 const AGAIN: Refusal = Refusal::Invalid(c"each word once");
 
 impl Compression {
+    /// Those of a device of which nothing was said.
+    pub const DEFAULT: Compression = Compression {
+        enabled: false,
+        min_send_size: 256,
+    };
+
     /// These values with the changes that `text` asks for: all of them or, with an error, none.
     ///
     /// # Errors
@@ -83,10 +89,7 @@ impl fmt::Display for Compression {
 mod tests {
     use super::*;
 
-    const OFF: Compression = Compression {
-        enabled: false,
-        min_send_size: 256,
-    };
+    const OFF: Compression = Compression::DEFAULT;
 
     fn change(text: &str) -> Result<Compression, Refusal> {
         OFF.changed_by(text.as_bytes())

@@ -158,7 +158,10 @@ for bad in doorbell_mode=sometimes doorbell_batch=0 doorbell_max_hold_us=long wq
 	! load mlx5_ulp "$bad" 2> /dev/null || fail "the module loads with $bad"
 	dmesg | grep -q "mlx5_ulp: module parameter $bad: use " || fail "the log doesn't say why $bad is refused"
 done
-load mlx5_ulp doorbell_mode=each doorbell_batch=7 wqe_alignment=64
+load mlx5_ulp doorbell_mode=each doorbell_batch=7 wqe_alignment=64 wqe_compression=enabled=1 cq_moderation=polling
 expect "doorbell_mode of the module" "$(parameter doorbell_mode)" each
 expect "doorbell_batch of the module" "$(parameter doorbell_batch)" 7
+# What is not mentioned is as it is by default.
+expect "wqe_compression of the module" "$(parameter wqe_compression)" 'enabled=1 min_send_size=256 algorithm=merge'
+expect "cq_moderation of the module" "$(parameter cq_moderation)" 'polling hybrid_thresh=50000 interrupt_thresh=200000'
 rmmod mlx5_ulp
