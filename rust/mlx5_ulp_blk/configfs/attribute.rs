@@ -44,7 +44,12 @@ pub(super) fn string(page: &[u8]) -> Result<CString> {
 
 /// A number that was written.
 pub(super) fn number(page: &[u8], range: RangeInclusive<u32>) -> Result<u32> {
-    let number = text(page)?.parse::<u32>().map_err(|_| EINVAL)?;
+    let text = text(page)?;
+    if text.is_empty() || !text.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(EINVAL);
+    }
+    // What is left to go wrong is that it is too large.
+    let number = text.parse().map_err(|_| ERANGE)?;
     if range.contains(&number) {
         Ok(number)
     } else {

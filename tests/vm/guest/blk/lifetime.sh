@@ -15,9 +15,11 @@ set -eu
 . /src/tests/vm/guest/lib/consumer.sh
 . /src/tests/vm/guest/lib/blk.sh
 
-# refused VALUE FILE
+# refused VALUE FILE [REASON]
 refused() {
-	! echo "$1" 2> /dev/null > "$2" || fail "$2 takes '$1'"
+	local said
+	! said=$({ echo "$1" > "$2"; } 2>&1) || fail "$2 takes '$1'"
+	[[ $said == *": ${3-}"* ]] || fail "$2 refuses '$1' by: $said"
 }
 
 drivers mlx5_0 mlx5_1
@@ -31,17 +33,19 @@ refused 1 $disks/d/power
 echo mlx5_0 > $disks/d/device
 echo e > $disks/d/target
 refused 1 $disks/d/power
-refused 0 $disks/d/queue_depth
-refused 129 $disks/d/queues
-refused x $disks/d/reconnect_s
-refused 0 $exports/e/size_mib
-refused 1025 $exports/e/size_mib
+refused 0 $disks/d/queue_depth 'Numerical result out of range'
+refused 4294967424 $disks/d/queue_depth 'Numerical result out of range'
+refused 129 $disks/d/queues 'Numerical result out of range'
+refused x $disks/d/reconnect_s 'Invalid argument'
+refused +4 $disks/d/reconnect_s 'Invalid argument'
+refused 0 $exports/e/size_mib 'Numerical result out of range'
+refused 1025 $exports/e/size_mib 'Numerical result out of range'
 echo mlx5_9 > $exports/e/device
 refused 1 $exports/e/power
 export_on 4
 disk_on reconnect_s=1
-refused 64 $disks/d/queue_depth
-refused 8 $exports/e/size_mib
+refused 64 $disks/d/queue_depth 'Device or resource busy'
+refused 8 $exports/e/size_mib 'Device or resource busy'
 expect "depth" "$(cat $disks/d/queue_depth)" 128
 ! rmmod mlx5_ulp_blk 2> /dev/null || fail "the module goes with a disk"
 
