@@ -552,7 +552,7 @@ int mlx5_ulp_queue_address(struct mlx5_ulp_queue *queue, s32 gid_index,
  * Context: May sleep.
  * Return: 0, %-EISCONN when it was connected or stopped before, %-EINVAL for values out of
  * range, %-ENOENT when there is no such GID, %-ENODEV, %-ENOMEM, or what the
- * firmware answered; after these two the queue can only be destroyed.
+ * firmware answered; after the last two the queue can only be destroyed.
  */
 int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
 			   const struct mlx5_ulp_address *peer,
@@ -576,7 +576,7 @@ int mlx5_ulp_queue_connect(struct mlx5_ulp_queue *queue,
  * Return: 0, %-EISCONN when it was connected, or disconnected, before, %-EINVAL
  * for values out of range, for attributes that are missing, or for an address
  * that is not RoCE v2 from this very device, %-ENODEV, %-ENOMEM, or what the
- * firmware answered; after these two the queue can only be destroyed.
+ * firmware answered; after the last two the queue can only be destroyed.
  */
 int mlx5_ulp_queue_connect_verbs(struct mlx5_ulp_queue *queue,
 				 const struct ib_qp_attr *attr, int mask);
@@ -594,7 +594,7 @@ int mlx5_ulp_queue_connect_verbs(struct mlx5_ulp_queue *queue,
  *
  * Context: May sleep; not from a completion callback.
  * Return: 0, %-ENODEV when the device, or the queue on it, is gone, %-ENOMEM, or
- * what the firmware answered: after these two what is in flight ends when the queue
+ * what the firmware answered: after the last two what is in flight ends when the queue
  * is destroyed.
  */
 int mlx5_ulp_queue_disconnect(struct mlx5_ulp_queue *queue);
@@ -627,7 +627,7 @@ int mlx5_ulp_queue_drain(struct mlx5_ulp_queue *queue);
  * nobody may post meanwhile.
  * Return: 0, also when it was stopped before; %-ENODEV when the device, or the
  * queue on it, is gone (everything has completed then, too), %-ENOMEM, or what the
- * firmware answered: after these two it is not stopped.
+ * firmware answered: after the last two it is not stopped.
  */
 int mlx5_ulp_queue_stop(struct mlx5_ulp_queue *queue);
 
@@ -773,7 +773,8 @@ struct mlx5_ulp_request {
 /**
  * struct mlx5_ulp_sge - a range of local memory
  * @addr: address in the key
- * @length: bytes
+ * @length: bytes, less than 2 GiB; in what is posted to send, a range of none is
+ *	left out
  * @lkey: of a region, or mlx5_ulp_local_key()
  */
 struct mlx5_ulp_sge {
@@ -791,7 +792,8 @@ struct mlx5_ulp_sge {
  *	into the request at once; keys are ignored. The memory is free for reuse
  *	when the call returns.
  * @MLX5_ULP_FENCE: start only after earlier READs and atomics have completed
- * @MLX5_ULP_LAST: nothing follows for now; ring the doorbell
+ * @MLX5_ULP_LAST: nothing follows for now; ring the doorbell. In a
+ *	chain, the last request alone says this or %MLX5_ULP_MORE
  * @MLX5_ULP_MORE: more follows at once; the doorbell may wait
  * @MLX5_ULP_SOLICITED: the receive at the peer raises an event there even if the
  *	peer asked for such events only. Of mlx5_ulp_post() only; only what
@@ -810,7 +812,7 @@ enum mlx5_ulp_post_flags {
  * struct mlx5_ulp_write - one RDMA WRITE
  * @request: told when it has ended; %NULL to hear nothing
  * @sge: local ranges that are written one behind the other
- * @num_sge: how many
+ * @num_sge: how many; 0 for a WRITE of no bytes, which shows that the peer answers
  * @flags: of &enum mlx5_ulp_post_flags
  * @remote_addr: first address at the peer
  * @rkey: the peer's key
