@@ -28,8 +28,10 @@ const FULL_PAUSE_MS: c_ulong = 1;
 
 /// The kinds of hardware contexts, of `enum hctx_type`.
 const DEFAULT: usize = bindings::hctx_type_HCTX_TYPE_DEFAULT as usize;
+/// Without interrupts.
 pub(crate) const POLL: usize = bindings::hctx_type_HCTX_TYPE_POLL as usize;
 
+/// What the block layer calls.
 pub(crate) static OPS: bindings::blk_mq_ops = bindings::blk_mq_ops {
     queue_rq: Some(queue_rq),
     commit_rqs: Some(commit_rqs),

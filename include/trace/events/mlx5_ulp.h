@@ -35,7 +35,7 @@ void mlx5_ulp_unwatch_completing(void);
 		{ 17, "hybrid" },			\
 		{ 18, "interrupt" })
 
-/**
+/*
  * mlx5_ulp_post - a work request was encoded into the send queue
  * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
  * @qpn: queue pair number
@@ -68,7 +68,7 @@ TRACE_EVENT_FN(mlx5_ulp_post,
 	mlx5_ulp_watch_posting, mlx5_ulp_unwatch_posting
 );
 
-/**
+/*
  * mlx5_ulp_doorbell - the doorbell of a send queue was rung
  * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
  * @qpn: queue pair number
@@ -97,7 +97,7 @@ TRACE_EVENT_FN(mlx5_ulp_doorbell,
 	mlx5_ulp_watch_posting, mlx5_ulp_unwatch_posting
 );
 
-/**
+/*
  * mlx5_ulp_completion - a completion queue entry was taken
  * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
  * @qpn: queue pair number
@@ -129,7 +129,7 @@ TRACE_EVENT_FN(mlx5_ulp_completion,
 	mlx5_ulp_watch_completing, mlx5_ulp_unwatch_completing
 );
 
-/**
+/*
  * mlx5_ulp_mode - a connected queue goes from one mode to another
  * @pci: address of the function: domain << 16 | bus << 8 | device << 3 | function
  * @qpn: queue pair number

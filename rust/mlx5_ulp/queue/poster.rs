@@ -100,6 +100,7 @@ pub(super) struct PosterCell {
 unsafe impl Sync for PosterCell {}
 
 impl PosterCell {
+    /// With a free lock.
     pub(super) fn new(poster: Poster) -> impl PinInit<Self> {
         pin_init!(Self {
             lock <- RawIrqLock::new(),

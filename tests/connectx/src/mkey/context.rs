@@ -228,10 +228,12 @@ impl Mkey {
         self.view.remote_invalidate
     }
 
+    /// How the key leads to memory.
     pub fn mode(&self) -> Mode {
         self.view.mode
     }
 
+    /// What may be done by the key.
     pub fn rights(&self) -> Rights {
         self.view.rights
     }

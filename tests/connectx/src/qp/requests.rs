@@ -288,6 +288,7 @@ fn check_write(qp: &Qp, env: &Env<'_>, owner: &Owner, to: &Reth) -> Result<(), R
     )
 }
 
+/// May the peer read there?
 pub fn check_read(qp: &Qp, env: &Env<'_>, owner: &Owner, from: &Reth) -> Result<(), Refusal> {
     check_range(
         env,
