@@ -52,7 +52,9 @@ enum mlx5_ulp_conn_event {
  * @event: called in process context, one at a time for one connection; may sleep,
  *	but not for long: it keeps rdma_cm from its other work. It must not call
  *	functions of the connection (other than mlx5_ulp_conn_ibdev()), nor wait
- *	for somebody who does.
+ *	for somebody who does. It runs under a mutex of rdma_cm, those of all
+ *	connections are alike to lockdep: connect, disconnect and destroy others in
+ *	another task.
  */
 struct mlx5_ulp_conn_ops {
 	void (*event)(void *context, enum mlx5_ulp_conn_event event, int status);
@@ -195,7 +197,8 @@ struct mlx5_ulp_conn_request {
  *	Returns 0 to accept: then @conn of the request belongs to the consumer, who
  *	has to give it back by mlx5_ulp_conn_destroy(), and %MLX5_ULP_CONN_ESTABLISHED
  *	or %MLX5_ULP_CONN_CLOSED follows. Anything else refuses (with
- *	%IB_CM_REJ_CONSUMER_DEFINED).
+ *	%IB_CM_REJ_CONSUMER_DEFINED). As @event of &struct mlx5_ulp_conn_ops it must
+ *	not connect, disconnect nor destroy.
  */
 struct mlx5_ulp_listen_ops {
 	int (*request)(void *context, struct mlx5_ulp_conn_request *request);

@@ -107,7 +107,7 @@ unsafe extern "C" fn mlx5_ulp_conn_connect(
     // SAFETY: Guaranteed by the caller.
     let result = unsafe { conn.connect(queue, request.as_ref(), timeout_ms) };
     if let Some(answer) = NonNull::new(answer.cast::<[u8; ANSWER_DATA]>()) {
-        let data = conn.answer.lock().data;
+        let data = *conn.answer.lock();
         // SAFETY: Guaranteed by the caller; bytes have no alignment.
         unsafe { answer.write(data) };
     }
@@ -122,7 +122,7 @@ unsafe extern "C" fn mlx5_ulp_conn_connect(
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_conn_reject_reason(conn: *const bindings::mlx5_ulp_conn) -> c_int {
     // SAFETY: Guaranteed by the caller.
-    unsafe { self::conn(conn) }.answer.lock().reason
+    unsafe { self::conn(conn) }.reason.load(Relaxed)
 }
 
 /// See `<mlx5_ulp_conn.h>`.

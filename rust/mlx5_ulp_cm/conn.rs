@@ -74,13 +74,6 @@ unsafe impl Send for Consumer {}
 // SAFETY: As above.
 unsafe impl Sync for Consumer {}
 
-/// What the peer has said to a request of ours.
-pub(crate) struct Answer {
-    /// Why it refused, or 0.
-    pub(crate) reason: i32,
-    pub(crate) data: [u8; ANSWER_DATA],
-}
-
 /// A connection.
 #[pin_data]
 pub(crate) struct Conn {
@@ -104,8 +97,11 @@ pub(crate) struct Conn {
     pub(crate) answered: Happening,
     /// Whether it was [`Phase::Connected`] then: its end is an event.
     pub(crate) made: AtomicBool,
+    /// What the peer has said to a request of ours.
     #[pin]
-    pub(crate) answer: Mutex<Answer>,
+    pub(crate) answer: Mutex<[u8; ANSWER_DATA]>,
+    /// Why it refused, or 0. It may be asked for in any context.
+    pub(crate) reason: AtomicI32,
     /// Only compared and handed out.
     pub(crate) ibdev: AtomicPtr<bindings::ib_device>,
     /// Null until there is one; outlives the identifier by the word of its owner.
@@ -134,10 +130,8 @@ impl Conn {
                 resolved <- Happening::new(),
                 answered <- Happening::new(),
                 made: AtomicBool::new(false),
-                answer <- new_mutex!(
-                    Answer { reason: 0, data: [0; ANSWER_DATA] },
-                    "mlx5_ulp_cm_answer"
-                ),
+                answer <- new_mutex!([0; ANSWER_DATA], "mlx5_ulp_cm_answer"),
+                reason: AtomicI32::new(0),
                 ibdev: AtomicPtr::new(ibdev),
                 queue: AtomicPtr::new(null_mut()),
                 consumer: SetOnce::new(),
@@ -224,11 +218,13 @@ impl Conn {
         if request.is_some_and(|r| r.length > REQUEST_DATA) {
             return Err(EMSGSIZE);
         }
-        // The handler finds the queue in this phase.
-        if self.phase.get() == Phase::Resolved {
-            self.queue.store(queue, Relaxed);
-        }
-        if !self.phase.advance(Phase::Resolved, Phase::Connecting) {
+        // The handler finds the queue in the next phase. Of two tasks that come at once one has its queue there.
+        let first = self.phase.get() == Phase::Resolved
+            && self
+                .queue
+                .compare_exchange(null_mut(), queue, Relaxed, Relaxed)
+                .is_ok();
+        if !first || !self.phase.advance(Phase::Resolved, Phase::Connecting) {
             return match self.phase.get() {
                 Phase::Closed => Err(self.end()),
                 _ => Err(EINVAL),

@@ -141,11 +141,12 @@ impl Conn {
     unsafe fn keep(&self, reason: c_int, param: &bindings::rdma_conn_param) {
         let data = param.private_data.cast::<u8>();
         let length = usize::from(param.private_data_len).min(ANSWER_DATA);
+        // Before the phase, with which it becomes visible.
+        self.reason.store(reason, Relaxed);
         let mut answer = self.answer.lock();
-        answer.reason = reason;
         if !data.is_null() {
             // SAFETY: Guaranteed by the caller. Bytes, of which both have so many.
-            unsafe { core::ptr::copy_nonoverlapping(data, answer.data.as_mut_ptr(), length) };
+            unsafe { core::ptr::copy_nonoverlapping(data, answer.as_mut_ptr(), length) };
         }
     }
 

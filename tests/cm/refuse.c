@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/irqflags.h>
 #include <linux/string.h>
 #include <rdma/ib_cm.h>
 
@@ -19,7 +20,10 @@ static int connect(struct side *side, u8 *answer, int *reason)
 	if (err)
 		return err;
 	status = mlx5_ulp_conn_connect(side->conn, side->queue, &request, answer, 0);
+	/* In any context. */
+	local_irq_disable();
 	*reason = mlx5_ulp_conn_reject_reason(side->conn);
+	local_irq_enable();
 	/* A queue that was meant for it takes no posts, and no other peer. */
 	return EXPECT(status, -ECONNREFUSED) ?:
 	       EXPECT(mlx5_ulp_post_write(side->queue, &(struct mlx5_ulp_write) {}), -EPIPE) ?:
