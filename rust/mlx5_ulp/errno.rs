@@ -34,6 +34,8 @@ codes! {
     eaddrnotavail = EADDRNOTAVAIL;
     /// The peer has refused.
     econnrefused = ECONNREFUSED;
+    /// The peer speaks something else.
+    eproto = EPROTO;
     /// What is there is not what was there.
     estale = ESTALE;
 }

@@ -21,6 +21,7 @@ use crate::{
     },
     errno::{
         ecanceled,
+        eproto,
         estale, //
     },
     export,
@@ -184,7 +185,7 @@ unsafe fn connect(
     let request = guest.encode();
     core.attempts()
         .wait(&conn, || conn.connect(&request, &mut answer, timeout_ms))?;
-    Ok((Link::Cm(conn), Peer::decode(&answer).ok_or(EIO)?))
+    Ok((Link::Cm(conn), Peer::decode(&answer).ok_or_else(eproto)?))
 }
 
 /// Connects with an export in this kernel.

@@ -5,6 +5,8 @@
 //! Numbers are little-endian. A request: magic (4 bytes), index of the queue (4), the disk's number (8).
 //! An answer: magic (4), key (4), address (8), bytes (8), incarnation (8).
 
+/// The least memory that is a disk, bytes.
+const SECTOR: u64 = 512;
 /// First bytes of both; the last digit is the version.
 const MAGIC: [u8; 4] = *b"ulp1";
 /// Bytes of a request.
@@ -78,14 +80,17 @@ impl Peer {
         data
     }
 
-    /// From bytes, which may be anything.
+    /// From bytes, which may be anything. What is no memory for a disk is no answer: less than a sector, or more than there
+    /// are addresses.
     pub(crate) fn decode(data: &[u8]) -> Option<Self> {
         (part(data, 0)? == MAGIC).then_some(())?;
-        Some(Self {
+        let peer = Self {
             rkey: u32::from_le_bytes(part(data, 4)?),
             address: u64::from_le_bytes(part(data, 8)?),
             bytes: u64::from_le_bytes(part(data, 16)?),
             incarnation: u64::from_le_bytes(part(data, 24)?),
-        })
+        };
+        let fits = peer.bytes >= SECTOR && peer.address.checked_add(peer.bytes).is_some();
+        fits.then_some(peer)
     }
 }

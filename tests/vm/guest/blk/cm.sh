@@ -27,6 +27,16 @@ for target in 10.7.0.1:7470 10.7.0.1:x 10.7.0.1.1:7471; do
 	echo $target > $disks/d/target
 	! echo 1 2> /dev/null > $disks/d/power || fail "there is a target at $target"
 done
+# Something else answers.
+insmod "/src/build/modules/$KERNEL_SERIES/tests/rping/mlx5_ulp_rping.ko" server=1 address=10.7.0.1
+echo 10.7.0.1:7174 > $disks/d/target
+! said=$({ echo 1 > $disks/d/power; } 2>&1) || fail "there is a target at the port of rping"
+case $said in
+*": Protocol error") ;;
+*) fail "a server of rping is no target: $said" ;;
+esac
+rmmod mlx5_ulp_rping
+
 disk_on target=10.7.0.1:7471 reconnect_s=60
 verify 4k randrw 16 256k
 expect "retries, reconnects" "$(disk_stat retries) $(disk_stat reconnects)" "0 0"
