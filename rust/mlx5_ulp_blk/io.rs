@@ -233,7 +233,7 @@ impl Io {
 
     /// The request has ended: has [`Core::complete`](crate::disk::Core::complete) called for it, on the CPU that it came from.
     pub(crate) fn complete(self) {
-        mq::complete(self.rq);
+        mq::complete(self);
     }
 }
 

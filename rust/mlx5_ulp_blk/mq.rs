@@ -47,17 +47,38 @@ pub(crate) static OPS: bindings::blk_mq_ops = bindings::blk_mq_ops {
 ///
 /// # Safety
 ///
-/// `rq` must be in the hands of the driver during `'a`.
+/// `rq` must be in the hands of the driver during `'a`, or somebody have a reference to its queue.
 pub(crate) unsafe fn core_of<'a>(rq: NonNull<bindings::request>) -> &'a Core {
     // SAFETY: The queue of a request is that of `GenDisk::alloc`, its data the disk, which waits for all
-    // requests before it goes.
+    // requests, and for who else uses the queue (`q_usage_counter`), before it goes.
     unsafe { &*(*(*rq.as_ptr()).q).queuedata.cast::<Core>() }
 }
 
 /// The hardware context of a request in the hands of the driver.
 pub(crate) fn index_of(io: &Io) -> usize {
-    // SAFETY: By the type invariant of `Io` it is started, so it has a hardware context.
-    unsafe { (*(*io.rq().as_ptr()).mq_hctx).queue_num as usize }
+    // SAFETY: By the type invariant of `Io` it is started.
+    unsafe { index_of_started(io.rq()) }
+}
+
+/// The hardware context of a request.
+///
+/// # Safety
+///
+/// It must have been started, and not be another one by now.
+unsafe fn index_of_started(rq: NonNull<bindings::request>) -> usize {
+    // SAFETY: By the caller's word it has a hardware context, and keeps it.
+    unsafe { (*(*rq.as_ptr()).mq_hctx).queue_num as usize }
+}
+
+/// Whether a request is in the hands of the driver, which may give it back at any time.
+///
+/// # Safety
+///
+/// `rq` must exist.
+unsafe fn is_in_flight(rq: NonNull<bindings::request>) -> bool {
+    // SAFETY: By the caller's word. Whoever ends it writes the word in one piece (`WRITE_ONCE()`).
+    let state = unsafe { (&raw const (*rq.as_ptr()).state).read_volatile() };
+    state == bindings::mq_rq_state_MQ_RQ_IN_FLIGHT
 }
 
 /// The driver's part of a request.
@@ -174,13 +195,25 @@ unsafe extern "C" fn complete_rq(rq: *mut bindings::request) {
 
 /// # Safety
 ///
-/// Called by blk-mq for a request that has been in flight for long.
+/// Called by blk-mq, in a task, for a request that has been in flight for long.
 unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
-    if let Some(rq) = NonNull::new(rq) {
-        // SAFETY: blk-mq holds a reference to the request during the call. Its end needs that, too, so
-        // the disk is there.
-        unsafe { core_of(rq) }.lost();
+    let Some(rq) = NonNull::new(rq) else {
+        return bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER;
+    };
+    // SAFETY: blk-mq has a reference to the queue during the call (`blk_mq_timeout_work()`), also when the request ends
+    // meanwhile.
+    let core = unsafe { core_of(rq) };
+    // SAFETY: It was started, and blk-mq has a reference to it, so that it does not become another.
+    let index = unsafe { index_of_started(rq) };
+    if let Some(channel) = core.channels().get(index) {
+        // Whoever is to look for its end may be stopped, and is no reason to give up a connection.
+        channel.poll(u32::MAX);
     }
+    // SAFETY: Such a reference keeps it.
+    if !unsafe { is_in_flight(rq) } {
+        return bindings::blk_eh_timer_return_BLK_EH_DONE;
+    }
+    core.lost();
     bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
 }
 
@@ -202,9 +235,9 @@ unsafe extern "C" fn init_request(
 }
 
 /// Has [`Core::complete`] called, on the CPU that the request came from if that is far. Any context.
-pub(crate) fn complete(rq: NonNull<bindings::request>) {
-    // SAFETY: `Io::complete` gave it up.
-    unsafe { bindings::blk_mq_complete_request(rq.as_ptr()) };
+pub(crate) fn complete(io: Io) {
+    // SAFETY: By the type invariant it is started, and `io` is given up.
+    unsafe { bindings::blk_mq_complete_request(io.rq().as_ptr()) };
 }
 
 /// Ends a request.
@@ -222,8 +255,9 @@ pub(crate) fn requeue(io: Io) {
 /// As [`requeue`], but queued after [`FULL_PAUSE_MS`].
 pub(crate) fn requeue_later(io: Io) {
     let rq = io.rq().as_ptr();
-    // SAFETY: By the type invariant the request is started, and `io` is given up. The work that queues it
-    // again is that of its queue, which waits for the request before it goes.
+    // SAFETY: By the type invariant the request is started, and `io` is given up. Somebody else may have it queued again,
+    // and it end, before the work is asked for; but completions are told with softirqs off, and as long as these are the
+    // queue is not freed (`blk_free_queue_rcu()`), nor its work cancelled for the last time (`Quiesced::new`).
     unsafe {
         let queue = (*rq).q;
         bindings::blk_mq_requeue_request(rq, false);
