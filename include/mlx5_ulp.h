@@ -52,8 +52,8 @@ struct mlx5_ulp_request;
  *	returns, all that the consumer still has on the device is shut down:
  *	requests in flight complete with %-ECANCELED, later calls answer
  *	%-ENODEV, and the handles stay to be destroyed. It may destroy and close
- *	everything itself. It must not wait for another task that destroys or
- *	closes.
+ *	everything itself. It must not wait for another task that closes the
+ *	handle, which waits for it.
  * @context: passed to @removal
  * @owner: %THIS_MODULE, which cannot be unloaded while @removal runs: when that
  *	closes the device, nobody else waits for its last instructions. A module that

@@ -22,8 +22,8 @@ use kernel::{
 /// Who hears that a device is about to go.
 pub(crate) trait Removal: Send + Sync {
     /// Still, everything works. When this returns, requests in flight end with `ECANCELED`, and later
-    /// calls answer `ENODEV`. Process context; may sleep, but must not wait for another task that drops
-    /// queues, regions or devices.
+    /// calls answer `ENODEV`. Process context; may sleep, but must not wait for another task that drops the last
+    /// reference to the [`Device`], be it with a queue or a region.
     fn removal(&self);
 }
 

@@ -3,7 +3,8 @@
 //! `<mlx5_ulp.h>` for consumers written in Rust: the same words, as types that cannot be misused.
 //!
 //! Handles give themselves back when they are dropped; what is posted keeps alive what its completion
-//! needs. What the calls do, in which context they may be made, and what their errors mean is said in
+//! needs. A handle that is forgotten (`core::mem::forget()`) stays, and with it what it calls: a module that forgets one
+//! must not be unloaded. What the calls do, in which context they may be made, and what their errors mean is said in
 //! the header.
 //!
 //! The consumer's crate has this as a module beside `ulp_bindings` (see `Kbuild.consumer`).

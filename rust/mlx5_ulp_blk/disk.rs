@@ -99,6 +99,8 @@ pub(crate) struct Control {
     pub(crate) peer: Option<Peer>,
     /// When the peer was lost.
     pub(crate) lost_at: Option<Instant<Monotonic>>,
+    /// When it came back last.
+    pub(crate) back_at: Option<Instant<Monotonic>>,
     pub(crate) target: CString,
 }
 
@@ -180,6 +182,7 @@ impl Core {
                         scratch: None,
                         peer: None,
                         lost_at: None,
+                        back_at: None,
                         target,
                     },
                     "mlx5_ulp_blk_control"

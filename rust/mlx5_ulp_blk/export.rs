@@ -11,7 +11,8 @@ use crate::{
         Device,
         Queue,
         Region, //
-    }, //
+    },
+    work_item::NoIo, //
 };
 use core::ops::RangeInclusive;
 use kernel::{
@@ -98,7 +99,10 @@ impl Published {
             0 => None,
             port => Some(Listener::new(export.clone(), port)?),
         };
+        // Who waits for the lock may be what brings a disk back that memory is to be written to.
+        let no_io = NoIo::new();
         EXPORTS.lock().push(export.clone(), GFP_KERNEL)?;
+        drop(no_io);
         Ok(Self { listener, export })
     }
 

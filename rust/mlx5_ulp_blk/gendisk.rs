@@ -123,6 +123,11 @@ impl GenDisk {
         self.raw.as_ptr()
     }
 
+    /// Whether it was added, and not deleted.
+    pub(crate) fn is_added(&self) -> bool {
+        self.added
+    }
+
     /// Makes it `/dev/<name>` of so many bytes. Reads its partitions. Sleeps.
     ///
     /// # Errors
@@ -150,6 +155,9 @@ impl GenDisk {
 impl Drop for GenDisk {
     fn drop(&mut self) {
         self.delete();
+        // SAFETY: By the type invariant it exists, and it was deleted or not added. By the contract of `kick` nobody
+        // kicks it any more.
+        unsafe { ulp_bindings::mlx5_ulp_blk_disk_settle(self.raw.as_ptr()) };
         // SAFETY: By the type invariant it exists. Who has it open keeps it.
         unsafe { bindings::put_disk(self.raw.as_ptr()) };
     }
@@ -159,7 +167,7 @@ impl Drop for GenDisk {
 ///
 /// # Safety
 ///
-/// `disk` must exist and be added.
+/// `disk` must exist and have been added.
 pub(crate) unsafe fn mark_dead(disk: *mut bindings::gendisk) {
     // SAFETY: The caller guarantees it.
     unsafe { bindings::blk_mark_disk_dead(disk) };
@@ -169,7 +177,7 @@ pub(crate) unsafe fn mark_dead(disk: *mut bindings::gendisk) {
 ///
 /// # Safety
 ///
-/// `disk` must exist.
+/// `disk` must exist, as a [`GenDisk`] that is not being dropped.
 pub(crate) unsafe fn kick(disk: *mut bindings::gendisk) {
     // SAFETY: The caller guarantees it.
     unsafe { bindings::blk_mq_kick_requeue_list((*disk).queue) };

@@ -33,7 +33,8 @@ impl Removal for Core {
     fn removal(&self) {
         self.condition.die();
         self.attempts().give_up();
-        // Whoever is making the disk may be asking the device for its limits; who begins later makes no connection.
+        // Whoever is making the disk may be asking the device for its limits; who begins later makes no connection. None
+        // of those who have the lock closes the device: `Disk::drop` does it without.
         drop(self.control.lock());
         let disk = self.gendisk();
         if !disk.is_null() {
@@ -79,12 +80,12 @@ impl Disk {
         // connections were made; then there would be none.
         let mut disk = unsafe { GenDisk::alloc(&core, &core.tags, dma_device, MAX_SEGMENTS)? };
         {
-            // SAFETY: The disk exists.
+            // SAFETY: The disk was just made, and is dropped behind this block.
             let quiesced = unsafe { Quiesced::new(disk.as_ptr()) }.ok_or(ENODEV)?;
-            // SAFETY: The lock is held.
+            // SAFETY: `control` is the lock of this disk, and `quiesced` is of it, too.
             let still = unsafe { Still::new(core.channels(), &quiesced) };
             for (channel, link) in core.channels().iter().zip(links) {
-                // SAFETY: Of this disk, once.
+                // SAFETY: The channel is one of this disk, and comes here once.
                 unsafe { channel.replace(&still, Some(link)) };
             }
         }

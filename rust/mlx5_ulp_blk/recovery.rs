@@ -4,7 +4,7 @@
 //!
 //! Whoever sees a request fail, or finds that a queue has failed, calls [`Core::lost`]. The work then stops
 //! the block layer, takes down all connections, which ends what is in flight and gives it back to
-//! the block layer, and tries to connect anew once a second. Requests wait meanwhile; when they have waited for
+//! the block layer, and tries to connect anew, at once and then once a second. Requests wait meanwhile; when they have waited for
 //! `reconnect_s`, which also ends an attempt that waits for an answer, or the disk or its device goes, or a target answers that has not got our data, the disk is given
 //! up and they fail.
 
@@ -20,6 +20,7 @@ use crate::{
     },
     gendisk::{
         self,
+        GenDisk,
         Quiesced, //
     },
     state::State,
@@ -27,7 +28,10 @@ use crate::{
 };
 use kernel::{
     prelude::*,
-    time::Instant, //
+    time::{
+        Delta,
+        Instant, //
+    }, //
 };
 
 /// Between two attempts to connect, ms.
@@ -60,10 +64,10 @@ impl Core {
             control.quiesced = unsafe { Quiesced::new(disk) };
         }
         if let Some(quiesced) = &control.quiesced {
-            // SAFETY: The lock is held, as `control` says.
+            // SAFETY: The lock is held, as `control` says; what it keeps is of this disk.
             let still = unsafe { Still::new(self.channels(), quiesced) };
             for channel in self.channels() {
-                // SAFETY: Of this disk, once.
+                // SAFETY: The channel is one of this disk, and comes here once.
                 drop(unsafe { channel.replace(&still, None) });
             }
         }
@@ -83,6 +87,13 @@ impl Core {
         }
         self.disconnect(&mut control);
 
+        if self.state() == State::Away && self.is_hasty(&mut control) {
+            self.work.after(PAUSE_MS);
+            // After that, as below.
+            if !self.attempts().are_given_up() {
+                return;
+            }
+        }
         if self.state() == State::Away {
             match self.reconnect(&mut control) {
                 Ok(()) => pr_info!("{}: the target is back\n", self.name()),
@@ -113,14 +124,26 @@ impl Core {
         // Requests come again, or fail.
         control.quiesced = None;
         let dead = self.state() == State::Dead;
-        let added = control.disk.is_some();
+        let added = control.disk.as_ref().is_some_and(GenDisk::is_added);
         drop(control);
-        // SAFETY: The disk is put after this work was disabled.
+        // SAFETY: The disk is dropped after this work was disabled.
         unsafe { gendisk::kick(disk) };
         if dead && added {
-            // SAFETY: As above; it was added.
+            // SAFETY: As above. It was added, and who deletes it since puts it behind this work, too.
             unsafe { gendisk::mark_dead(disk) };
         }
+    }
+
+    /// Whether connections are made and lost faster than attempts are to follow each other, and there is time to wait: a
+    /// target that does that would have requests use up theirs at once, and keep us busy without end.
+    fn is_hasty(&self, control: &mut Control) -> bool {
+        let patient = self.patience_ms(control).is_none_or(|ms| ms > PAUSE_MS);
+        let pause = Delta::from_millis(PAUSE_MS.into());
+        patient
+            && control
+                .back_at
+                .take()
+                .is_some_and(|at| at.elapsed() < pause)
     }
 
     /// Connects all anew.
@@ -137,10 +160,10 @@ impl Core {
         let Some(quiesced) = &control.quiesced else {
             return Err(EIO);
         };
-        // SAFETY: The lock is held, as `control` says.
+        // SAFETY: The lock is held, as `control` says; what it keeps is of this disk.
         let still = unsafe { Still::new(self.channels(), quiesced) };
         for (channel, link) in self.channels().iter().zip(links) {
-            // SAFETY: Of this disk, once.
+            // SAFETY: The channel is one of this disk, and comes here once.
             drop(unsafe { channel.replace(&still, Some(link)) });
             // The target has destroyed the queue pairs that this was written by.
             channel.flushed(channel.unflushed().unwrap_or(0));
@@ -149,6 +172,7 @@ impl Core {
             return Err(enotconn());
         }
         control.lost_at = None;
+        control.back_at = Some(Instant::now());
         self.count_reconnect();
         Ok(())
     }

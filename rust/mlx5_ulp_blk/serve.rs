@@ -181,20 +181,21 @@ impl Work for Service {
 
     fn work(&self) {
         loop {
-            let conn = self
-                .served
-                .lock()
-                .iter_mut()
-                .filter(|s| s.alive.data().is_gone())
-                .find_map(|s| s.conn.take());
+            let conn = {
+                let mut served = self.served.lock();
+                // The one before may come again only now; but now, though others go on leaving.
+                served.retain(|s| s.conn.is_some());
+                served
+                    .iter_mut()
+                    .filter(|s| s.alive.data().is_gone())
+                    .find_map(|s| s.conn.take())
+            };
             // Not under the lock, which whoever wants to connect takes.
             match conn {
                 Some(conn) => drop(conn),
                 None => break,
             }
         }
-        // Only now may they come again.
-        self.served.lock().retain(|s| s.conn.is_some());
     }
 }
 

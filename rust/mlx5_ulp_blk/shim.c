@@ -128,6 +128,11 @@ int mlx5_ulp_blk_disk_add(struct gendisk *disk, const char *name, u64 bytes)
 	return add_disk(disk);
 }
 
+void mlx5_ulp_blk_disk_settle(struct gendisk *disk)
+{
+	cancel_delayed_work_sync(&disk->queue->requeue_work);
+}
+
 struct workqueue_struct *mlx5_ulp_blk_workqueue(const char *name)
 {
 	return alloc_ordered_workqueue("%s", WQ_MEM_RECLAIM, name);

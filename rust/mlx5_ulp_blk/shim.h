@@ -52,6 +52,13 @@ struct gendisk *mlx5_ulp_blk_disk_alloc(struct blk_mq_tag_set *set, void *data,
 					struct device *dev, unsigned int segments);
 int mlx5_ulp_blk_disk_add(struct gendisk *disk, const char *name, u64 bytes);
 
+/*
+ * Before put_disk() of a disk that was deleted, or not added, and has no requests: the
+ * work item in its queue does not run, nor will it. del_gendisk() has cancelled it, but
+ * blk_mq_kick_requeue_list() may have come later.
+ */
+void mlx5_ulp_blk_disk_settle(struct gendisk *disk);
+
 /* Its own queue of work, that makes progress when memory is short. */
 struct workqueue_struct *mlx5_ulp_blk_workqueue(const char *name);
 void mlx5_ulp_blk_init_work(struct delayed_work *work,

@@ -371,7 +371,7 @@ unsafe extern "C" fn mlx5_ulp_open(
 ///
 /// # Safety
 ///
-/// `ibdev` must be a device that is alive; `attr` null or valid.
+/// `attr` must be null or valid. `ibdev` is only compared.
 #[no_mangle]
 unsafe extern "C" fn mlx5_ulp_open_ibdev(
     ibdev: *mut bindings::ib_device,

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A request that loses its connection is sent again on the next one, eight times and no more; each request starts to count
-# at zero.
+# A request that loses its connection is sent again on the next one, eight times and no more, with a second between two
+# that are lost at once; each request starts to count at zero.
 #
 # functions: pf,vf
-# timeout: 90
+# timeout: 150
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: local protection error \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
 set -eu
@@ -48,7 +48,10 @@ read_block
 
 for _ in 1 2; do
 	lose 8
+	start=$SECONDS
 	read_block || fail "a request was given up too soon"
+	# New connections that are lost at once are not followed by others as fast as can be.
+	[ $((SECONDS - start)) -ge 6 ] || fail "eight connections were made and lost in $((SECONDS - start)) s"
 	lost 8
 	again 8
 	back 8 || fail "$(disk_stat reconnects) reconnects"
