@@ -5,6 +5,7 @@
 # later one, nor for a loss that is noticed while the disk goes. And it goes by itself, when requests have waited long enough.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 120
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 # dmesg-allow: mlx5_ulp_blk: ulpblk_d: the target stays away \(ETIMEDOUT\), given up

@@ -6,6 +6,7 @@
 # a load; a disk that goes.
 #
 # functions: pf,vf
+# when: long on 7.2
 # cpus: 2
 # timeout: 180
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: transport retry counter exceeded \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)

@@ -5,6 +5,7 @@
 # that are lost at once; each request starts to count at zero.
 #
 # functions: pf,vf
+# when: long on 7.2
 # timeout: 150
 # dmesg-allow: mlx5_ulp: queue 0x[0-9a-f]+: WQE [0-9]+ failed: local protection error \(syndrome 0x[0-9a-f]+, vendor 0x[0-9a-f]+\)
 
