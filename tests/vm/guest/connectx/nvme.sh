@@ -9,12 +9,7 @@
 # when: long on 7.2
 # timeout: 400
 # boot: own
-# On the debug kernel: nvmet takes its configuration's lock in rdma_cm's handler, and waits for handlers under it when a
-# port goes; and it gives a command's buffer back to the receive queue before it unmaps that command's data in the direction
-# that the buffer tells. No module of ours is here.
-# dmesg-allow: WARNING: possible circular locking dependency detected
-# dmesg-allow: DMA-API: mlx5_core [0-9a-f:.]+: device driver frees DMA memory with different direction \[.*\]
-# dmesg-allow: WARNING: kernel/dma/debug\.c:\d+ at check_unmap\+0x.*
+# dmesg-allow-of: nvmet-reports
 # dmesg-allow: nvme nvme0: (resetting controller|long keepalive RTT \([0-9]+ ms\))
 # dmesg-allow: block nvme0n1: no usable path - requeuing I/O
 

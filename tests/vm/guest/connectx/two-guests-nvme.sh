@@ -10,10 +10,7 @@
 # guests: 2
 # boot: own
 # timeout: 1000
-# As in nvme.sh, of nvmet.
-# dmesg-allow: WARNING: possible circular locking dependency detected
-# dmesg-allow: DMA-API: mlx5_core [0-9a-f:.]+: device driver frees DMA memory with different direction \[.*\]
-# dmesg-allow: WARNING: kernel/dma/debug\.c:\d+ at check_unmap\+0x.*
+# dmesg-allow-of: nvmet-reports
 # dmesg-allow: nvme nvme0: (resetting controller|long keepalive RTT \([0-9]+ ms\))
 # dmesg-allow: block nvme0n1: no usable path - requeuing I/O
 
